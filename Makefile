@@ -1,0 +1,57 @@
+# Tasks of the project. `make` lists them.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+SHELL := bash
+
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest
+# Runs the rest of the line with a JAVA_HOME that Spark can use.
+WITH_JAVA := JAVA_HOME="$$(scripts/find-java.sh)" && export JAVA_HOME &&
+# Further arguments, for pytest or the command: make test ARGS="-k lmerge"
+ARGS ?=
+
+.PHONY: help demo test lint docs bench test-cluster fuzz clean venv java
+
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: java .venv/.installed-core ## Run the demonstration
+	@$(WITH_JAVA) $(BIN)/penstock demo $(ARGS)
+
+test: java lint ## Check style, types and layers, then run the tests
+	@$(WITH_JAVA) $(PYTEST) -m "not cluster and not slow" $(ARGS)
+
+lint: .venv/.installed-test ## Check style, types and layers only
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy --no-error-summary
+	$(BIN)/lint-imports --no-logo
+
+docs: .venv/.installed-docs ## Build the documentation into site/
+	$(BIN)/zensical build --clean --strict
+
+bench: java .venv/.installed-bench $(if $(PEERS),.venv/.installed-peers) ## Run the benchmarks (PEERS=1: beside Bytewax and Pathway too)
+	@$(WITH_JAVA) $(BIN)/penstock bench $(ARGS)
+
+test-cluster: java .venv/.installed-test ## Run the tests that need a Spark cluster
+	@$(WITH_JAVA) $(PYTEST) -m cluster --timeout 1200 $(ARGS)
+
+fuzz: .venv/.installed-test ## Run the property tests with many more examples
+	@$(PYTEST) -m "hypothesis and not spark and not cluster" --hypothesis-profile fuzz --timeout 0 $(ARGS)
+
+venv: .venv/.installed-test ## Make .venv with all that the tests need
+
+clean: ## Remove caches and build products; .venv stays
+	@rm -rf build dist site spark-warehouse metastore_db derby.log .coverage htmlcov \
+		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
+	@find . -path ./.venv -prune -o \( -name __pycache__ -o -name '*.egg-info' \) -prune -exec rm -rf {} +
+
+java:
+	@scripts/find-java.sh >/dev/null
+
+.venv/.installed-core: pyproject.toml scripts/install.sh
+	@scripts/install.sh
+
+.venv/.installed-%: pyproject.toml scripts/install.sh
+	@scripts/install.sh $*

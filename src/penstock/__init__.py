@@ -1,0 +1,31 @@
+"""Penstock: exact continuous SQL over late, revised, replicated and bursty streams, in-process and on Spark."""
+
+from penstock.errors import PenstockError
+from penstock.flow import Flow
+from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
+from penstock.model.progress import bounded, ordered, per_source, punctuated
+from penstock.model.snapshots import snapshot_at, snapshot_equivalent, snapshots
+from penstock.model.tdb import TDB, equivalent, tdb
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "TDB",
+    "Adjust",
+    "Flow",
+    "Insert",
+    "PenstockError",
+    "Punctuation",
+    "bounded",
+    "equivalent",
+    "groupwise",
+    "joint",
+    "linear",
+    "ordered",
+    "per_source",
+    "punctuated",
+    "snapshot_at",
+    "snapshot_equivalent",
+    "snapshots",
+    "tdb",
+]

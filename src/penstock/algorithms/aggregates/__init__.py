@@ -1,0 +1,1 @@
+"""Aggregate functions and the ways to compute them over windows."""

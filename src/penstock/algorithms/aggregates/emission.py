@@ -1,0 +1,46 @@
+"""Which windows a bound closes, and the rows that come of them: what every window aggregate does alike at punctuation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+from penstock.algorithms.aggregates.partials import Grouping, Table
+from penstock.algorithms.operator import BoundMemory, Operator, Outputs
+from penstock.algorithms.windows.sliding import Sliding
+from penstock.model.batch import Batch, Row
+from penstock.model.elements import Punctuation
+from penstock.model.schema import Schema
+from penstock.model.time import END_OF_TIME
+
+
+class WindowAggregateOperator(Operator):
+    """A windowed aggregate that emits on linear punctuation."""
+
+    def __init__(self, schema: Schema, window: Sliding, grouping: Grouping) -> None:
+        """`schema` is that of the results: wid, window_start, window_end, keys, aggregates."""
+        super().__init__(schema)
+        self.window, self.grouping = window, grouping
+        self.passed_on = BoundMemory()
+
+    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+        """Emit every window that the bound closes, purge, and pass the bound on as one on window ends."""
+        if not punctuation.is_linear:
+            return
+        bound = punctuation.value
+        rows = [row for wid, table in self.close(bound) for row in self.rows(wid, table)]
+        if rows:
+            yield Batch(self.schema, rows)
+        out = END_OF_TIME if bound == END_OF_TIME else self.window.output_bound(bound)
+        if self.passed_on.advance(self.pages, out):
+            yield self.output_bound(out)
+
+    @abstractmethod
+    def close(self, bound: int) -> Iterable[tuple[int, Table]]:
+        """The windows that end at or before `bound`, in order, each with its groups; their state is given up."""
+
+    def rows(self, wid: int, table: Table) -> Iterable[Row]:
+        """The result rows of a window."""
+        start, end = self.window.extent(wid)
+        for key, partials in table.items():
+            yield (wid, start, end, *key, *self.grouping.results(partials))

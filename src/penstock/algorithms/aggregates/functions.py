@@ -1,0 +1,282 @@
+"""Aggregate functions as lift, combine, lower and, where it is exact, invert.
+
+`lift` makes a partial of one value, `combine` joins two, `lower` gives the result, `invert` takes a partial back out. A partial is None when no
+value that counts has come. Nulls do not count, except for `count(*)`. Taking a floating point number out of a sum does not give
+back the sum before it, so only counts and exact sums have `invert`. NaN is greater than any number, as in Spark.
+
+Partials are never changed in place: the same one may sit in a pane and in a window.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol, runtime_checkable
+
+from penstock.errors import EvaluationError
+from penstock.model.schema import DataType
+
+# Partials of different functions have different shapes; they are opaque outside their function.
+Partial = Any
+
+
+@runtime_checkable
+class UserAggregate(Protocol):
+    """What a user's aggregate must have; `invert(total, leaving)` is optional."""
+
+    def lift(self, value: Any) -> Any:
+        """A partial of one value that is not null."""
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """One partial of two; must not change either."""
+
+    def lower(self, partial: Any) -> Any:
+        """The result."""
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """A function with its parts, and how Arrow computes partials of a whole batch."""
+
+    name: str
+    lift: Callable[[Any], Partial]
+    combine: Callable[[Partial, Partial], Partial]
+    lower: Callable[[Partial], Any]
+    invert: Callable[[Partial, Partial], Partial] | None = None
+    counts_nulls: bool = False
+    empty: Any = None
+    """The result when no value counts."""
+    arrow: tuple[str, ...] = ()
+    """Arrow's grouped aggregates that together make a partial; empty where Arrow cannot."""
+    from_arrow: Callable[[tuple[Any, ...]], Partial] | None = None
+
+    def result(self, partial: Partial) -> Any:
+        """The value of a partial, which may be None."""
+        return self.empty if partial is None else self.lower(partial)
+
+    def join(self, left: Partial, right: Partial) -> Partial:
+        """`combine` for partials that may be None."""
+        if left is None:
+            return right
+        return left if right is None else self.combine(left, right)
+
+
+def build(name: str, argument: DataType | None, result: DataType, *, distinct: bool = False) -> AggregateFunction:
+    """The built-in function of that name over that type of argument."""
+    if name == "count":
+        return _count(argument is None) if not distinct else _count_distinct()
+    if name in ("min", "max"):
+        return _extremum(name, argument)
+    if name in ("sum", "avg"):
+        assert argument is not None
+        return _sum(argument, result) if name == "sum" else _avg(argument, result)
+    return _moments(name)
+
+
+def from_user(name: str, aggregate: UserAggregate) -> AggregateFunction:
+    """A user's aggregate as a function of ours."""
+    invert = getattr(aggregate, "invert", None)
+    return AggregateFunction(name, aggregate.lift, aggregate.combine, aggregate.lower, invert)
+
+
+def _one(value: Any) -> int:
+    return 1
+
+
+def _add(left: Any, right: Any) -> Any:
+    return left + right
+
+
+def _subtract(left: int, right: int) -> int | None:
+    return (left - right) or None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _count(star: bool) -> AggregateFunction:
+    return AggregateFunction(
+        "count", _one, _add, _same, _subtract, counts_nulls=star, empty=0, arrow=("count",), from_arrow=_first_or_none
+    )
+
+
+def _first_or_none(parts: tuple[Any, ...]) -> Any:
+    return parts[0] or None
+
+
+def _count_distinct() -> AggregateFunction:
+    return AggregateFunction("count_distinct", _singleton, _union, len, empty=0, arrow=("distinct",), from_arrow=_as_set)
+
+
+def _singleton(value: Any) -> frozenset[Any]:
+    return frozenset((canonical(value),))
+
+
+def _union(left: frozenset[Any], right: frozenset[Any]) -> frozenset[Any]:
+    return left | right
+
+
+def _as_set(parts: tuple[Any, ...]) -> frozenset[Any] | None:
+    return frozenset(canonical(v) for v in parts[0] if v is not None) or None
+
+
+def canonical(value: Any) -> Any:
+    """A value as a key: every NaN is one and the same object, so that groups and sets see it as equal."""
+    return math.nan if isinstance(value, float) and value != value else value
+
+
+# Sums carry how many values they hold, so that a sum from which everything was taken out is null again.
+
+
+def _lift_sum(value: Any) -> tuple[Any, int]:
+    return value, 1
+
+
+def _combine_sum(left: tuple[Any, int], right: tuple[Any, int]) -> tuple[Any, int]:
+    return left[0] + right[0], left[1] + right[1]
+
+
+def _invert_sum(total: tuple[Any, int], leaving: tuple[Any, int]) -> tuple[Any, int] | None:
+    return (total[0] - leaving[0], total[1] - leaving[1]) if total[1] > leaving[1] else None
+
+
+def _sum_from_arrow(parts: tuple[Any, ...]) -> tuple[Any, int] | None:
+    return (parts[0], parts[1]) if parts[1] else None
+
+
+def _check_bigint(partial: tuple[Any, int]) -> int:
+    value = int(partial[0])
+    if not -(2**63) <= value < 2**63:
+        raise EvaluationError("Arithmetic overflow in sum.", got=f"{value} does not fit bigint", hint="CAST the argument to decimal or double")
+    return value
+
+
+def _sum(argument: DataType, result: DataType) -> AggregateFunction:
+    exact = not argument.is_fractional
+    lower: Callable[[Any], Any] = _check_bigint if argument.is_integer else _float_sum
+    if argument.is_decimal:
+        lower = _DecimalSum(result)
+    return AggregateFunction(
+        "sum", _lift_sum if exact else _lift_float, _combine_sum, lower, _invert_sum if exact else None,
+        arrow=("sum", "count"), from_arrow=_sum_from_arrow,
+    )  # fmt: skip
+
+
+def _lift_float(value: Any) -> tuple[float, int]:
+    return float(value), 1
+
+
+def _float_sum(partial: tuple[Any, int]) -> float:
+    return float(partial[0])
+
+
+@dataclass(frozen=True)
+class _DecimalSum:
+    type: DataType
+
+    def __call__(self, partial: tuple[Decimal, int]) -> Decimal:
+        value = Decimal(partial[0])
+        if value and value.adjusted() + 1 > self.type.precision - self.type.scale:
+            raise EvaluationError("Arithmetic overflow in sum.", got=f"{value} does not fit {self.type}")
+        return value.quantize(Decimal(1).scaleb(-self.type.scale))
+
+
+@dataclass(frozen=True)
+class _DecimalAvg:
+    type: DataType
+
+    def __call__(self, partial: tuple[Decimal, int]) -> Decimal:
+        from decimal import ROUND_HALF_UP, Context
+
+        wide = Context(prec=80, rounding=ROUND_HALF_UP)
+        return wide.quantize(wide.divide(Decimal(partial[0]), Decimal(partial[1])), Decimal(1).scaleb(-self.type.scale))
+
+
+def _avg_of(partial: tuple[Any, int]) -> float:
+    return float(partial[0] / partial[1])
+
+
+def _avg(argument: DataType, result: DataType) -> AggregateFunction:
+    exact = not argument.is_fractional
+    return AggregateFunction(
+        "avg", _lift_sum if exact else _lift_float, _combine_sum, _DecimalAvg(result) if argument.is_decimal else _avg_of,
+        _invert_sum if exact else None, arrow=("sum", "count"), from_arrow=_sum_from_arrow,
+    )  # fmt: skip
+
+
+def _nan_last(value: Any) -> Any:
+    return (value != value, value) if isinstance(value, float) else value
+
+
+def _least(left: Any, right: Any) -> Any:
+    return left if _nan_last(left) <= _nan_last(right) else right
+
+
+def _greatest(left: Any, right: Any) -> Any:
+    return left if _nan_last(left) >= _nan_last(right) else right
+
+
+def _least_plain(left: Any, right: Any) -> Any:
+    return left if left <= right else right
+
+
+def _greatest_plain(left: Any, right: Any) -> Any:
+    return left if left >= right else right
+
+
+_ARROW_ORDERED = frozenset({"tinyint", "smallint", "int", "bigint", "timestamp", "date", "decimal"})
+
+
+def _extremum(name: str, argument: DataType | None) -> AggregateFunction:
+    floats = argument is not None and argument.is_fractional
+    plain = (_least_plain, _greatest_plain)
+    least, greatest = (_least, _greatest) if floats else plain
+    arrow = (name,) if argument is not None and argument.name in _ARROW_ORDERED else ()
+    return AggregateFunction(name, _same, least if name == "min" else greatest, _same, arrow=arrow, from_arrow=_first)
+
+
+def _first(parts: tuple[Any, ...]) -> Any:
+    return parts[0]
+
+
+# Variance by count, mean and sum of squared deviations, joined by Chan's rule.
+
+Moments = tuple[int, float, float]
+
+
+def _lift_moments(value: Any) -> Moments:
+    return 1, float(value), 0.0
+
+
+def _combine_moments(left: Moments, right: Moments) -> Moments:
+    n = left[0] + right[0]
+    delta = right[1] - left[1]
+    return n, left[1] + delta * right[0] / n, left[2] + right[2] + delta * delta * left[0] * right[0] / n
+
+
+@dataclass(frozen=True)
+class _Spread:
+    sample: bool
+    root: bool
+
+    def __call__(self, moments: Moments) -> float | None:
+        n = moments[0] - 1 if self.sample else moments[0]
+        if n == 0:
+            return None
+        variance = moments[2] / n
+        return math.sqrt(variance) if self.root else variance
+
+
+def _moments_from_arrow(parts: tuple[Any, ...]) -> Moments | None:
+    count, mean, variance = parts
+    return (count, float(mean), float(variance) * count) if count else None
+
+
+def _moments(name: str) -> AggregateFunction:
+    spread = _Spread(sample=name.endswith("_samp"), root=name.startswith("stddev"))
+    return AggregateFunction(
+        name, _lift_moments, _combine_moments, spread, arrow=("count", "mean", "variance"), from_arrow=_moments_from_arrow
+    )

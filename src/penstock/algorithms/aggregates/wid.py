@@ -1,0 +1,67 @@
+"""WID: the bucket operator tags a row with the ids of its windows, and those ids are one more grouping attribute (thesis 6.1).
+
+State: one table of partials per open window. A row costs one update per window that holds it, so RANGE/SLIDE updates. A bound closes
+every window that ends at or before it (the printed figure closes one; see docs/papers/window-queries.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from penstock.algorithms.aggregates.emission import WindowAggregateOperator
+from penstock.algorithms.aggregates.partials import Table
+from penstock.algorithms.operator import Outputs
+from penstock.model.batch import Batch
+from penstock.model.time import END_OF_TIME
+
+
+class WidAggregate(WindowAggregateOperator):
+    """Partials per window."""
+
+    def process(self, port: int, batch: Batch) -> Outputs:
+        """Update every window of every row."""
+        open_ids: set[int] = self.pages.get("windows") or set()
+        touched: dict[int, Table] = {}
+        if self.grouping.is_columnar(batch):
+            for pane, key, partials in self.grouping.reduce(batch, self.window.panes_of(batch.times())):
+                for wid in range(self.window.first_of_pane(pane), self.window.last_of_pane(pane) + 1):
+                    self.grouping.merge(self._table(wid, touched), key, partials)
+        else:
+            time = batch.schema.time_index
+            for row in batch.rows:
+                key, partials = self.grouping.key(row), self.grouping.lift(row)
+                for wid in self.window.wids(row[time]):  # type: ignore[arg-type]
+                    self.grouping.merge(self._table(wid, touched), key, partials)
+        for wid, table in touched.items():
+            self.pages.put(f"w{wid}", table)
+        self.pages.put("windows", open_ids | touched.keys())
+        return ()
+
+    def _table(self, wid: int, touched: dict[int, Table]) -> Table:
+        table = touched.get(wid)
+        if table is None:
+            table = touched[wid] = self.pages.get(f"w{wid}") or {}
+        return table
+
+    def close(self, bound: int) -> Iterable[tuple[int, Table]]:
+        """The open windows below the first that the bound leaves open."""
+        open_ids: set[int] = self.pages.get("windows") or set()
+        if not open_ids:
+            return
+        first_open = max(open_ids) + 1 if bound == END_OF_TIME else self.window.first(bound)
+        closed = sorted(w for w in open_ids if w < first_open)
+        for wid in closed:
+            yield wid, self.pages.get(f"w{wid}")
+            self.pages.delete(f"w{wid}")
+        if closed:
+            self.pages.put("windows", open_ids.difference(closed))
+
+
+def bucket(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each value once per window that holds it: row positions and window ids, from the first and last ids of each value."""
+    counts = np.maximum(last - first + 1, 0)
+    positions = np.repeat(np.arange(len(values)), counts)
+    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return positions, first[positions] + offsets

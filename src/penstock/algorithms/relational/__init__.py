@@ -1,0 +1,1 @@
+"""Order-insensitive select, project, duplicate elimination, union and row numbering."""

@@ -1,0 +1,64 @@
+"""DupElim: among equal rows of one instant the first is kept; punctuation says which instants can be forgotten (thesis 8.2).
+
+State: the payloads seen per instant, in pages of neighbouring instants, so that a bound gives up whole pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.algorithms.operator import Operator, Outputs
+from penstock.model.batch import Batch, Row
+from penstock.model.elements import Punctuation
+from penstock.model.schema import Schema
+from penstock.model.time import SECOND, Domain
+
+Seen = dict[int, set[Row]]
+
+
+class DistinctOperator(Operator):
+    """Remembers what it has let through until its instant is past."""
+
+    def __init__(self, schema: Schema) -> None:
+        """Rows are compared by their visible columns and their time."""
+        super().__init__(schema)
+        self.span = SECOND if schema.domain is Domain.TIMESTAMP else 1024
+        self.compared = [i for i, f in enumerate(schema.fields) if not f.hidden]
+
+    def process(self, port: int, batch: Batch) -> Outputs:
+        """Let the first of equal rows through."""
+        time = self.schema.time_index
+        touched: dict[int, Seen] = {}
+        fresh: list[Row] = []
+        for row in batch.rows:
+            instant = row[time]
+            assert isinstance(instant, int)
+            page = touched.get(instant // self.span)
+            if page is None:
+                page = touched[instant // self.span] = self.pages.get(f"s{instant // self.span}") or {}
+            seen = page.setdefault(instant, set())
+            payload = self._payload(row)
+            if payload not in seen:
+                seen.add(payload)
+                fresh.append(row)
+        for number, page in touched.items():
+            self.pages.put(f"s{number}", page)
+        if touched:
+            self.pages.put("spans", sorted({*(self.pages.get("spans") or ()), *touched}))
+        if fresh:
+            yield Batch(self.schema, fresh)
+
+    def _payload(self, row: Sequence[object]) -> Row:
+        return tuple([row[i] for i in self.compared])
+
+    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+        """Forget the pages that lie wholly below the bound."""
+        if not punctuation.is_linear:
+            return
+        spans: list[int] = self.pages.get("spans") or []
+        kept = [s for s in spans if (s + 1) * self.span > punctuation.value]
+        for number in spans[: len(spans) - len(kept)]:
+            self.pages.delete(f"s{number}")
+        if len(kept) < len(spans):
+            self.pages.put("spans", kept)
+        yield self.output_bound(punctuation.value)

@@ -1,0 +1,1 @@
+"""The kinds of windows: `extent()`, `wids()` and the bucket operator's arithmetic."""

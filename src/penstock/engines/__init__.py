@@ -1,0 +1,1 @@
+"""The engines that run a plan: in-process and on Spark."""

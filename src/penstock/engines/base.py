@@ -1,0 +1,128 @@
+"""What an engine supports, feature by feature, and the check that refuses a plan before anything runs.
+
+A plan is brought down to the features it uses. Each engine has a table from feature to `Support`; what is not in the table is not
+supported. The support matrix in the docs is made from these tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from penstock.errors import UnsupportedError
+from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated
+from penstock.query.expressions import USER, Expression, walk
+from penstock.query.nodes import (
+    Distinct,
+    LandmarkWindow,
+    Node,
+    NumberRows,
+    PartitionedWindow,
+    Project,
+    Select,
+    SlideByTupleWindow,
+    SlidingWindow,
+    Source,
+    Union,
+    WindowAggregate,
+)
+
+FEATURES = {
+    "select": "WHERE and HAVING",
+    "project": "expressions and renaming",
+    "user function": "Python functions of single values",
+    "union": "bag union of streams (Meld)",
+    "distinct": "duplicate elimination",
+    "row numbers": "WA row-num without a sequence column: rows numbered by arrival",
+    "sliding window": "sliding and tumbling windows on time, integers and sequence columns",
+    "landmark window": "RANGE ALL",
+    "partitioned window": "row windows per partition (PA)",
+    "slide-by-tuple window": "RATTR and SATTR",
+    "user aggregate": "Python aggregates with lift, combine, lower",
+    "nested aggregate": "an aggregate over the result of another",
+    "progress: ordered": "pk.ordered()",
+    "progress: bounded": "pk.bounded('5 seconds')",
+    "progress: bounded rows": "pk.bounded(rows=100)",
+    "progress: punctuated": "pk.punctuated(\"kind = 'punct'\")",
+    "progress: per source": "pk.per_source('router', idle='30 seconds')",
+    "late output": "rows that contradict a punctuation, with the bound",
+    "dead letters": "rows with a null or unreadable time, with the reason",
+    "snapshot and restore": "state saved and taken up again",
+}
+
+
+@dataclass(frozen=True)
+class Support:
+    """How an engine does a feature, or what to do instead."""
+
+    how: str
+    supported: bool = True
+
+
+def no(instead: str) -> Support:
+    """Not supported, and what to do instead."""
+    return Support(instead, supported=False)
+
+
+_WINDOWS: dict[type, str] = {
+    SlidingWindow: "sliding window",
+    LandmarkWindow: "landmark window",
+    PartitionedWindow: "partitioned window",
+    SlideByTupleWindow: "slide-by-tuple window",
+}
+
+
+def _uses_function(*expressions: Expression) -> bool:
+    return any(getattr(e, "name", "").startswith(USER) for x in expressions for e in walk(x))
+
+
+def features(plan: Node) -> Iterator[tuple[str, Node]]:
+    """The features that a plan uses, with the node that uses each."""
+    for node in plan.walk():
+        match node:
+            case Source(progress=progress):
+                match progress:
+                    case Ordered():
+                        yield "progress: ordered", node
+                    case Bounded(rows=None):
+                        yield "progress: bounded", node
+                    case Bounded():
+                        yield "progress: bounded rows", node
+                    case Punctuated():
+                        yield "progress: punctuated", node
+                    case PerSource():
+                        yield "progress: per source", node
+            case NumberRows():
+                yield "row numbers", node
+            case Select(predicate=predicate):
+                yield "select", node
+                if _uses_function(predicate):
+                    yield "user function", node
+            case Project(columns=columns):
+                yield "project", node
+                if _uses_function(*(e for _, e in columns)):
+                    yield "user function", node
+            case Union():
+                yield "union", node
+            case Distinct():
+                yield "distinct", node
+            case WindowAggregate(window=window, aggregates=aggregates):
+                yield _WINDOWS[type(window)], node
+                if any(a.function.startswith(USER) for a in aggregates):
+                    yield "user aggregate", node
+                if any(isinstance(below, WindowAggregate) for i in node.inputs for below in i.walk()):
+                    yield "nested aggregate", node
+            case _:
+                yield type(node).__name__, node
+
+
+def check(plan: Node, engine: str, supported: Mapping[str, Support]) -> None:
+    """Refuse a plan that uses what the engine has not."""
+    for feature, node in features(plan):
+        support = supported.get(feature)
+        if support is None or not support.supported:
+            raise UnsupportedError(
+                f"The {engine} engine does not support this: {FEATURES.get(feature, feature)}.",
+                where=node.label,
+                hint=support.how if support is not None else "",
+            )

@@ -1,0 +1,1 @@
+"""The in-process engine: a query graph that hosts the algorithms."""

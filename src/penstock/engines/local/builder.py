@@ -1,0 +1,165 @@
+"""From a logical plan to operators: which algorithm runs each node, and the functions it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.algorithms.aggregates.functions import AggregateFunction, build, from_user
+from penstock.algorithms.aggregates.paned import PanedAggregate
+from penstock.algorithms.aggregates.partials import Grouping
+from penstock.algorithms.aggregates.wid import WidAggregate
+from penstock.algorithms.operator import Operator
+from penstock.algorithms.progress.ingest import BatchIngest, ColumnMarks, MarksOf, RowIngest
+from penstock.algorithms.progress.trackers import tracker_for
+from penstock.algorithms.relational.distinct import DistinctOperator
+from penstock.algorithms.relational.meld import MeldOperator
+from penstock.algorithms.relational.number import NumberOperator
+from penstock.algorithms.relational.project import ProjectOperator
+from penstock.algorithms.relational.select import SelectOperator
+from penstock.algorithms.windows.sliding import Sliding
+from penstock.engines.local.column_functions import ColumnFunction, NotColumnar, column_function
+from penstock.engines.local.row_functions import Functions, row_function
+from penstock.errors import UnsupportedError
+from penstock.model.batch import Batch, Row
+from penstock.model.progress import PerSource, Punctuated
+from penstock.model.schema import DataType, Schema
+from penstock.query.catalog import Catalog
+from penstock.query.cost import choose_aggregate
+from penstock.query.expressions import USER, AggregateCall, Expression
+from penstock.query.nodes import (
+    Distinct,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    SlidingWindow,
+    Source,
+    Union,
+    WindowAggregate,
+)
+from penstock.query.predicates import punctuation_predicate
+
+
+class Builder:
+    """Builds operators for the nodes of one plan."""
+
+    def __init__(self, catalog: Catalog, *, by_row: bool = True, aggregate: str | None = None) -> None:
+        """`by_row` says whether order inside a batch counts for lateness; `aggregate` forces 'wid' or 'paned'."""
+        self.catalog, self.by_row, self.aggregate = catalog, by_row, aggregate
+        self.functions: Functions = {name: f.function for name, f in catalog.functions.items()}
+
+    def operator(self, node: Node, useful: tuple[int, int] = (1, 0)) -> Operator:
+        """The operator of a node; `useful` is the punctuation that its consumer can use."""
+        match node:
+            case Source():
+                return self._ingest(node, useful)
+            case NumberRows():
+                return NumberOperator(node.schema)
+            case Select(predicate=predicate):
+                return SelectOperator(node.schema, self.row(predicate, node.input.schema), self._mask(predicate, node.input.schema))
+            case Project():
+                return self._project(node)
+            case Union(branches=branches):
+                return MeldOperator(node.schema, len(branches))
+            case Distinct():
+                return DistinctOperator(node.schema)
+            case WindowAggregate():
+                return self._window_aggregate(node)
+            case _:
+                raise UnsupportedError("The in-process engine has no operator for this.", where=node.label)
+
+    def row(self, expression: Expression, schema: Schema) -> Callable[[Row], Any]:
+        """An expression as a function of a row."""
+        return row_function(expression, schema, self.functions)
+
+    def _ingest(self, node: Source, useful: tuple[int, int]) -> Operator:
+        tracker = tracker_for(node.progress, node.schema.domain)
+        ingest = RowIngest if self.by_row else BatchIngest
+        return ingest(node.schema, tracker, self.marks_of(node), useful)
+
+    def marks_of(self, node: Source) -> MarksOf | None:
+        """What the stream's progress needs of each row besides its time."""
+        if isinstance(node.progress, PerSource):
+            return ColumnMarks(node.schema.index(node.progress.column))
+        if isinstance(node.progress, Punctuated):
+            predicate = punctuation_predicate(node.progress, node.schema, self.catalog, node.name)
+            return _PredicateMarks(self.row(predicate, node.schema))
+        return None
+
+    def _mask(self, predicate: Expression, schema: Schema) -> Callable[[Batch], pa.ChunkedArray | None]:
+        by_column = column_function(predicate, schema)
+
+        def mask(batch: Batch) -> pa.ChunkedArray | None:
+            if by_column is None:
+                return None
+            try:
+                result = by_column(batch.table)
+            except NotColumnar:
+                return None
+            return None if isinstance(result, pa.Scalar) else result
+
+        return mask
+
+    def _project(self, node: Project) -> Operator:
+        schema = node.input.schema
+        by_row = [self.row(e, schema) for _, e in node.columns]
+        by_column = [column_function(e, schema) for _, e in node.columns]
+        types = [f.type for f in node.schema.fields]
+
+        def rows(row: Row) -> Row:
+            return tuple([f(row) for f in by_row])
+
+        def columns(batch: Batch) -> pa.Table:
+            arrays = [_column(batch, c, r, t) for c, r, t in zip(by_column, by_row, types, strict=True)]
+            return pa.Table.from_arrays(arrays, schema=node.schema.arrow)
+
+        return ProjectOperator(node.schema, rows, columns)
+
+    def _window_aggregate(self, node: WindowAggregate) -> Operator:
+        window = node.window
+        if not isinstance(window, SlidingWindow):
+            raise UnsupportedError("The in-process engine has no operator for this kind of window.", where=node.label)
+        schema = node.input.schema
+        grouping = Grouping(
+            schema,
+            tuple(schema.index(k) for k in node.keys),
+            tuple(None if a.argument is None else schema.index(a.argument) for a in node.aggregates),
+            tuple(self._function(a) for a in node.aggregates),
+        )
+        sliding = Sliding(window.range, window.slide, window.origin)
+        chosen = self.aggregate or choose_aggregate(node).name
+        operator = PanedAggregate if chosen == "paned" else WidAggregate
+        return operator(node.schema, sliding, grouping)
+
+    def _function(self, call: AggregateCall) -> AggregateFunction:
+        if call.function.startswith(USER):
+            return from_user(call.function, self.catalog.aggregates[call.function.removeprefix(USER)][0])
+        return build(call.function, call.argument_type, call.type, distinct=call.distinct)
+
+
+def _column(batch: Batch, by_column: ColumnFunction | None, by_row: Callable[[Row], Any], type_: DataType) -> pa.ChunkedArray:
+    """One output column, by column if that is possible, else by rows."""
+    if by_column is not None:
+        try:
+            result = by_column(batch.table)
+        except NotColumnar:
+            result = None
+        if isinstance(result, pa.Scalar):
+            return pa.chunked_array([pa.repeat(result, len(batch))])
+        if result is not None:
+            return result if isinstance(result, pa.ChunkedArray) else pa.chunked_array([result])
+    values = [by_row(row) for row in batch.rows]
+    if type_.name == "timestamp":
+        return pa.chunked_array([pa.array(values, pa.int64()).cast(type_.arrow)])
+    return pa.chunked_array([pa.array(values, type_.arrow)])
+
+
+class _PredicateMarks:
+    def __init__(self, predicate: Callable[[Row], Any]) -> None:
+        self.predicate = predicate
+
+    def __call__(self, batch: Batch) -> list[bool]:
+        return [bool(self.predicate(row)) for row in batch.rows]

@@ -1,0 +1,23 @@
+"""How the in-process engine runs each node, in words for `explain`."""
+
+from __future__ import annotations
+
+from penstock.query.cost import choose_aggregate
+from penstock.query.nodes import Distinct, Node, NumberRows, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+
+
+def how(node: Node) -> str:
+    """One line."""
+    match node:
+        case Source():
+            return "in-process: late rows judged one by one as they arrive"
+        case WindowAggregate(window=SlidingWindow()):
+            return f"in-process: {choose_aggregate(node)}"
+        case Distinct():
+            return "in-process: hash table per instant, purged by punctuation"
+        case Union():
+            return "in-process: Meld, rows pass at once"
+        case Select() | Project() | NumberRows():
+            return "in-process: pipelined, rows or Arrow"
+        case _:
+            return ""

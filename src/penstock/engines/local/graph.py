@@ -1,0 +1,186 @@
+"""The query graph: operators joined by arcs, run depth-first (Stream Mill, sections 2 and 3).
+
+A cycle has two steps: execute the current operator on one element of an input arc, then select the next operator: forward to the
+consumer if the step produced something, the same operator again if it has more input, back along the path otherwise. So an element
+goes as far as it can before the next one is looked at.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from dataclasses import dataclass, field
+
+from penstock.algorithms.operator import Operator, Output, Rejected
+from penstock.algorithms.progress.ingest import BatchIngest
+from penstock.algorithms.state import FORMAT_VERSION, MemoryPages, Pages
+from penstock.engines.local.builder import Builder
+from penstock.errors import CheckpointError
+from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation, linear
+from penstock.model.time import END_OF_TIME
+from penstock.query.nodes import Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+
+Element = Batch | Punctuation
+
+
+@dataclass
+class Statistics:
+    """What has gone through an operator."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    punctuations_in: int = 0
+    punctuations_out: int = 0
+
+
+@dataclass
+class GraphNode:
+    """An operator with its input arcs and where its output goes."""
+
+    label: str
+    operator: Operator
+    arcs: list[deque[Element]]
+    consumer: tuple[GraphNode, int] | None = None
+    stream: str | None = None
+    statistics: Statistics = field(default_factory=Statistics)
+
+    def take(self) -> tuple[int, Element] | None:
+        """The next element of the first input arc that has one."""
+        for port, arc in enumerate(self.arcs):
+            if arc:
+                return port, arc.popleft()
+        return None
+
+
+class QueryGraph:
+    """The running form of one plan."""
+
+    def __init__(self, plan: Node, builder: Builder) -> None:
+        """Build the operators of `plan`."""
+        self.plan, self.builder = plan, builder
+        self.nodes: list[GraphNode] = []
+        self.sources: dict[str, list[GraphNode]] = {}
+        self.rejected: list[tuple[str, Rejected]] = []
+        self.outputs: deque[Element] = deque()
+        self._add(plan, (1, 0), None)
+
+    def _add(self, node: Node, useful: tuple[int, int], consumer: tuple[GraphNode, int] | None) -> None:
+        operator = self.builder.operator(node, useful)
+        made = GraphNode(node.label, operator, [deque() for _ in range(operator.ports)], consumer)
+        self.nodes.append(made)
+        if isinstance(node, Source):
+            made.stream = node.name
+            self.sources.setdefault(node.name.lower(), []).append(made)
+        for port, below in enumerate(node.inputs):
+            self._add(below, useful_below(node, useful), (made, port))
+
+    def push(self, stream: str, element: Element) -> None:
+        """Hand an element to a stream and run until nothing is left to do."""
+        for node in self.sources[stream.lower()]:
+            node.arcs[0].append(element)
+            self._run_from(node)
+
+    def advance(self, stream: str, summary: object) -> None:
+        """Tell a stream without order inside its batches that a batch is complete."""
+        for node in self.sources[stream.lower()]:
+            assert isinstance(node.operator, BatchIngest)
+            self._deliver(node, node.operator.advance(summary))
+            if node.consumer is not None:
+                self._run_from(node.consumer[0])
+
+    def close(self) -> None:
+        """End every stream, so that every window up to the last row's is put out."""
+        for name, nodes in self.sources.items():
+            time = nodes[0].operator.schema.time
+            assert time is not None
+            self.push(name, linear(time, END_OF_TIME))
+
+    def drain(self) -> list[Element]:
+        """What has come out since the last call, in order."""
+        taken = list(self.outputs)
+        self.outputs.clear()
+        return taken
+
+    def _run_from(self, node: GraphNode) -> None:
+        path = [node]
+        while path:
+            current = path[-1]
+            taken = current.take()
+            if taken is None:
+                path.pop()
+                continue
+            port, element = taken
+            if isinstance(element, Batch):
+                current.statistics.rows_in += len(element)
+                produced = self._deliver(current, current.operator.process(port, element))
+            else:
+                current.statistics.punctuations_in += 1
+                produced = self._deliver(current, current.operator.punctuate(port, element))
+            if produced and current.consumer is not None:
+                path.append(current.consumer[0])
+
+    def _deliver(self, node: GraphNode, outputs: object) -> bool:
+        """Put outputs on the consumer's arc; rejected rows leave the graph here."""
+        produced = False
+        output: Output
+        for output in outputs:  # type: ignore[attr-defined]
+            if isinstance(output, Rejected):
+                # A stream that the plan reads twice rejects the same rows twice; the first reading speaks for both.
+                if node.stream is None or self.sources[node.stream.lower()][0] is node:
+                    self.rejected.append((node.stream or node.label, output))
+                continue
+            if isinstance(output, Batch):
+                node.statistics.rows_out += len(output)
+            else:
+                node.statistics.punctuations_out += 1
+            if node.consumer is None:
+                self.outputs.append(output)
+            else:
+                consumer, port = node.consumer
+                consumer.arcs[port].append(output)
+                produced = True
+        return produced
+
+    # State
+
+    def attach(self, pages: list[Pages]) -> None:
+        """Use these pages, one set per operator in the order of `nodes`."""
+        for node, own in zip(self.nodes, pages, strict=True):
+            node.operator.attach(own)
+
+    def snapshot(self) -> bytes:
+        """The state of every operator. Take it between elements; nothing is under way then."""
+        pages = []
+        for node in self.nodes:
+            assert isinstance(node.operator.pages, MemoryPages)
+            pages.append(node.operator.pages.snapshot())
+        return pickle.dumps({"version": FORMAT_VERSION, "operators": [n.label for n in self.nodes], "pages": pages})
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take up the state of a snapshot of the same plan."""
+        saved = pickle.loads(snapshot)
+        if saved.get("version") != FORMAT_VERSION:
+            raise CheckpointError(
+                "The snapshot has another format.", got=f"version {saved.get('version')}", hint=f"this release reads version {FORMAT_VERSION}"
+            )
+        labels = [n.label for n in self.nodes]
+        if saved["operators"] != labels:
+            raise CheckpointError(
+                "The snapshot is of another query.", got="; ".join(saved["operators"]), hint="restore it into the query that it was taken from"
+            )
+        for node, pages in zip(self.nodes, saved["pages"], strict=True):
+            own = MemoryPages()
+            own.restore(pages)
+            node.operator.attach(own)
+
+
+def useful_below(node: Node, above: tuple[int, int]) -> tuple[int, int]:
+    """Which bounds a node can use, told upstream: a window's multiples of SLIDE; what its consumer can use, for nodes that only pass on."""
+    match node:
+        case WindowAggregate(window=SlidingWindow(slide=slide, origin=origin)):
+            return slide, origin
+        case Select() | Project() | Union():
+            return above
+        case _:
+            return 1, 0

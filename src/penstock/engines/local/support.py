@@ -1,0 +1,28 @@
+"""What the in-process engine supports."""
+
+from __future__ import annotations
+
+from penstock.engines.base import Support, no
+
+SUPPORT: dict[str, Support] = {
+    "select": Support("rows or Arrow, by the batch"),
+    "project": Support("rows or Arrow, by the batch"),
+    "user function": Support("called per row"),
+    "union": Support("Meld"),
+    "distinct": Support("DupElim, purged by punctuation"),
+    "row numbers": Support("numbered as rows are read"),
+    "sliding window": Support("WID or panes, chosen by cost"),
+    "landmark window": no("not yet: use the oracle (`penstock check`), or a sliding window"),
+    "partitioned window": no("not yet: use the oracle (`penstock check`), or GROUP BY with a row window"),
+    "slide-by-tuple window": no("not yet: use the oracle (`penstock check`), or a sliding window"),
+    "user aggregate": Support("panes, by lift and combine"),
+    "nested aggregate": Support("one operator after the other"),
+    "progress: ordered": Support("judged row by row"),
+    "progress: bounded": Support("judged row by row"),
+    "progress: bounded rows": Support("judged row by row"),
+    "progress: punctuated": Support("judged row by row"),
+    "progress: per source": Support("judged row by row"),
+    "late output": Support("`q.late`, each row with its bound"),
+    "dead letters": Support("`q.dead_letters`, each row with its reason"),
+    "snapshot and restore": Support("`run.snapshot()`, pages per operator"),
+}

@@ -1,0 +1,101 @@
+"""Expressions as Spark columns.
+
+Spark's own operators are the meaning the other evaluators copy, so most calls map one to one. A user's Python function becomes a UDF; timestamps reach
+it as UTC datetimes, as they do in-process.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from penstock.model.time import from_ticks, to_ticks
+from penstock.query import expressions as e
+from penstock.query.catalog import UserFunction
+
+_BINARY: dict[str, Callable[[Column, Column], Column]] = {
+    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b, "divide": lambda a, b: a / b,
+    "modulo": lambda a, b: a % b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "and": lambda a, b: a & b, "or": lambda a, b: a | b,
+    "null_safe_eq": lambda a, b: a.eqNullSafe(b),
+}  # fmt: skip
+_NAMED = {
+    "abs": "abs", "length": "length", "lower": "lower", "upper": "upper", "trim": "trim", "concat": "concat", "coalesce": "coalesce",
+    "greatest": "greatest", "least": "least", "floor": "floor", "ceil": "ceil", "sqrt": "sqrt", "substring": "substr", "year": "year",
+    "month": "month", "day": "day", "hour": "hour", "minute": "minute", "second": "second", "date_trunc": "date_trunc", "like": "like",
+    "int_divide": "div",
+}  # fmt: skip
+
+
+def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> Column:
+    """The Spark column of an expression over columns of the same names."""
+    match expression:
+        case e.Column(name=name):
+            return F.col(f"`{name}`")
+        case e.Literal(value=value, type=type_):
+            if type_.name == "timestamp" and value is not None:
+                return F.timestamp_micros(F.lit(value).cast("bigint"))
+            literal = F.lit(value)
+            return literal if type_.name in ("void", "decimal") and value is not None else literal.cast(str(type_))
+        case e.Call(name=name, args=args, type=type_):
+            if name.startswith(e.USER):
+                return _user(functions[name.removeprefix(e.USER)], expression, functions)
+            parts = [column(a, functions) for a in args]
+            if name == "cast" and type_.name == "bigint" and args[0].type.name == "timestamp":
+                return F.unix_micros(parts[0])
+            return _call(name, parts, str(type_))
+
+
+def _call(name: str, parts: list[Column], type_: str) -> Column:
+    if name in _BINARY:
+        return _BINARY[name](parts[0], parts[1])
+    if name in _NAMED:
+        called = F.call_function(_NAMED[name], *parts)
+        return called.cast(type_) if name in ("floor", "ceil", "length") else called
+    match name:
+        case "negate":
+            return -parts[0]
+        case "not":
+            return ~parts[0]
+        case "is_null":
+            return parts[0].isNull()
+        case "in":
+            return reduce(lambda a, b: a | b, [parts[0] == option for option in parts[1:]])
+        case "cast":
+            return parts[0].cast(type_)
+        case "time_add":
+            return F.timestamp_micros(F.unix_micros(parts[0]) + parts[1])
+        case "case":
+            pairs = list(zip(parts[:-1:2], parts[1:-1:2], strict=True))
+            result = F.when(pairs[0][0], pairs[0][1])
+            for condition, value in pairs[1:]:
+                result = result.when(condition, value)
+            return result.otherwise(parts[-1])
+    raise KeyError(f"no Spark column for {name}")
+
+
+def _user(function: UserFunction, call: e.Call, functions: Mapping[str, UserFunction]) -> Column:
+    """A UDF that is handed ticks for timestamps, so that the session's time zone plays no part."""
+    times = [a.type.name == "timestamp" for a in call.args]
+    returns_time = call.type.name == "timestamp"
+    parts = [column(a, functions) for a in call.args]
+    parts = [F.unix_micros(p) if is_time else p for p, is_time in zip(parts, times, strict=True)]
+    udf = F.udf(timestamp_aware(function.function, times), "bigint" if returns_time else str(call.type))
+    result = udf(*parts)
+    return F.timestamp_micros(result) if returns_time else result
+
+
+def timestamp_aware(function: Callable[..., Any], times: list[bool]) -> Callable[..., Any]:
+    """The function with timestamps as UTC datetimes on the outside and ticks on the inside."""
+
+    def apply(*values: Any) -> Any:
+        given = [from_ticks(v) if is_time and v is not None else v for v, is_time in zip(values, times, strict=True)]
+        result = function(*given)
+        return to_ticks(result) if isinstance(result, dt.datetime) else result
+
+    return apply

@@ -1,0 +1,98 @@
+"""Spark sessions: what Penstock asks of one, and a pleasant one for a single machine.
+
+Only Spark's public API is used, so a session may also be a Spark Connect client. The meaning of expressions is Spark's ANSI meaning in UTC; a
+session that is set otherwise would answer differently from the other evaluators and is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import StreamError
+
+UTC_NAMES = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "+00:00", "UTC+0", "UTC+00:00"})
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def check_session(spark: object) -> None:
+    """Refuse a session under which expressions would mean something else."""
+    conf = getattr(spark, "conf", None)
+    if conf is None or not hasattr(spark, "createDataFrame"):
+        raise StreamError("Not a Spark session.", got=type(spark).__name__, hint="pk.Flow(SparkSession.builder.getOrCreate())")
+    zone = conf.get("spark.sql.session.timeZone")
+    if zone not in UTC_NAMES:
+        raise StreamError(
+            "The session's time zone is not UTC.", got=str(zone), hint="spark.conf.set('spark.sql.session.timeZone', 'UTC')"
+        )
+    if str(conf.get("spark.sql.ansi.enabled")).lower() != "true":
+        raise StreamError("The session does not use ANSI SQL.", got="spark.sql.ansi.enabled=false", hint="spark.conf.set('spark.sql.ansi.enabled', 'true')")
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether the session is a Spark Connect client."""
+    try:
+        _ = spark.client
+    except RuntimeError:
+        return False
+    return True
+
+
+def local_session(master: str = "local[2]", name: str = "penstock", **settings: str) -> SparkSession:
+    """A quiet session with few partitions and state in RocksDB; settings use `__` for dots."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in {**session_settings(), **{k.replace("__", "."): v for k, v in settings.items()}}.items():
+        builder = builder.config(key, value)
+    with _quiet_start():
+        spark = builder.getOrCreate()
+    return spark
+
+
+def session_settings() -> dict[str, str]:
+    """The settings of a local session; also good values for a session of your own."""
+    log4j = Path(__file__).with_name("log4j2.properties")
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "3g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "penstock-warehouse"),
+    }
+
+
+@contextlib.contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Keep what the JVM prints while it starts out of the terminal; if the start fails, show it."""
+    if os.environ.get("PENSTOCK_SPARK_LOG"):
+        yield
+        return
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            os.dup2(saved, 2)
+            log.seek(0)
+            sys.stderr.write(log.read().decode("utf-8", "replace"))
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)

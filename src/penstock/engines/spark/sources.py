@@ -1,0 +1,135 @@
+"""Streams on Spark: DataFrames, or files that Spark reads, brought into a stream's schema.
+
+A row whose time is null or cannot be read is a dead letter. Files are read with the corrupt-record column where their format can have
+corrupt records, so that such rows are kept too.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.engines.spark.types import schema_from_spark
+from penstock.errors import StreamError
+from penstock.model.schema import STRING, Field, Schema
+
+CORRUPT = "_corrupt_record"
+
+
+@dataclass(frozen=True)
+class SparkSource:
+    """A DataFrame with the schema that its rows are brought into."""
+
+    schema: Schema
+    frame: DataFrame
+    arrival: str | None = None
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the DataFrame is a stream."""
+        return bool(self.frame.isStreaming)
+
+    def time(self) -> Column:
+        """The time as its type; null where it cannot be read."""
+        name, type_ = self.schema.time, self.schema[self.schema.time].type
+        given = F.col(f"`{name}`")
+        is_text = self.frame.schema[str(name)].dataType.simpleString() == "string"
+        return F.try_to_timestamp(given) if is_text else given.cast(str(type_))
+
+    def rows(self) -> DataFrame:
+        """The good rows, in the schema's types."""
+        names = [f for f in self.schema.fields if f.name != self.schema.time]
+        columns = [F.col(f"`{f.name}`").cast(str(f.type)).alias(f.name) for f in names]
+        valid = self.frame.filter(self._readable())
+        ordered = {f.name: c for f, c in zip(names, columns, strict=True)}
+        ordered[str(self.schema.time)] = self.time().alias(str(self.schema.time))
+        kept = [ordered[f.name] for f in self.schema.fields]
+        if self.arrival is not None:
+            kept.append(F.col(f"`{self.arrival}`").alias("__arrival"))
+        return valid.select(*kept)
+
+    def _readable(self) -> Column:
+        readable = self.time().isNotNull()
+        return readable & F.col(CORRUPT).isNull() if CORRUPT in self.frame.columns else readable
+
+    def dead_letters(self, stream: str) -> DataFrame:
+        """The bad rows with their reason."""
+        time = F.col(f"`{self.schema.time}`")
+        type_ = self.schema[self.schema.time].type
+        reason = F.when(time.isNull(), F.lit(f"{self.schema.time} is null")).otherwise(
+            F.concat(F.lit(f"{self.schema.time} is not a {type_}: '"), time.cast("string"), F.lit("'"))
+        )
+        row = F.to_json(F.struct(*[F.col(f"`{f.name}`") for f in self.schema.fields]), {"ignoreNullFields": "false"})
+        if CORRUPT in self.frame.columns:
+            corrupt = F.col(CORRUPT)
+            reason = F.when(corrupt.isNotNull(), F.lit("the record is corrupt")).otherwise(reason)
+            row = F.coalesce(corrupt, row)
+        return self.frame.filter(~self._readable() | self._readable().isNull()).select(
+            F.lit(stream).alias("stream"), reason.alias("reason"), row.alias("row")
+        )
+
+
+def open_spark_source(spark: SparkSession, source: object, time: str, schema: Schema | None, arrival: str | None) -> SparkSource:
+    """The source for a DataFrame or a path."""
+    frame = source if _is_frame(source) else read_files(spark, source, schema, streaming=False)
+    if not _is_frame(frame):
+        raise StreamError("This cannot be read on Spark.", got=type(source).__name__, hint="give a DataFrame or a path")
+    assert hasattr(frame, "schema")
+    found = schema_from_spark(frame.drop(CORRUPT).schema)  # type: ignore[attr-defined]
+    if arrival is not None and arrival not in found:
+        raise StreamError("The arrival column does not exist.", got=arrival, hint=f"columns: {', '.join(found.names)}")
+    return SparkSource(_timed(found, time), frame, arrival)  # type: ignore[arg-type]
+
+
+def _is_frame(source: object) -> bool:
+    return hasattr(source, "isStreaming") and hasattr(source, "mapInArrow")
+
+
+def _timed(schema: Schema, time: str) -> Schema:
+    """The schema with its time checked; text will be read as timestamps."""
+    if time not in schema:
+        raise StreamError("The time column does not exist.", got=time, hint=f"columns: {', '.join(schema.names)}")
+    field = schema[time]
+    if field.type == STRING:
+        from penstock.model.schema import TIMESTAMP
+
+        return Schema(tuple(Field(f.name, TIMESTAMP) if f.name == field.name else f for f in schema.fields), field.name)
+    if field.type.domain is None:
+        raise StreamError(
+            "The time column must be a timestamp, an integer, or text with timestamps.", got=str(field), hint="convert it before, or choose another column"
+        )
+    return Schema(schema.fields, field.name)
+
+
+def read_files(spark: SparkSession, source: object, schema: Schema | None, *, streaming: bool, max_files: int | None = None) -> DataFrame:
+    """Parquet, CSV or JSON lines, in batch or as a stream of files."""
+    paths = [os.fspath(p) for p in (source if isinstance(source, list | tuple) else [source])]
+    kind = _kind(paths[0])
+    reader = spark.readStream if streaming else spark.read
+    if streaming and max_files is not None:
+        reader = reader.option("maxFilesPerTrigger", max_files)
+    if schema is not None:
+        ddl = ", ".join(f"`{f.name}` {f.type}" for f in schema.fields)
+        corrupt = "" if kind == "parquet" else f", {CORRUPT} string"
+        reader = reader.schema(ddl + corrupt)
+    if kind != "parquet":
+        reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
+    if kind == "csv":
+        reader = reader.option("header", "true").option("inferSchema", str(schema is None).lower())
+    target = paths[0] if len(paths) == 1 or streaming else paths
+    return reader.format("json" if kind == "jsonl" else kind).load(target)  # type: ignore[arg-type]
+
+
+def _kind(path: str) -> str:
+    names = [path]
+    if os.path.isdir(path):
+        names = sorted(n for _, _, files in os.walk(path) for n in files if not n.startswith(("_", ".")))
+    for name in names:
+        bare = name.removesuffix(".gz")
+        for ending, kind in ((".parquet", "parquet"), (".csv", "csv"), (".jsonl", "jsonl"), (".ndjson", "jsonl"), (".json", "jsonl")):
+            if bare.endswith(ending):
+                return kind
+    raise StreamError("The kind of file is not known.", got=path, hint="files end in .parquet, .csv or .jsonl")

@@ -1,0 +1,34 @@
+"""Spark's types and ours."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as t
+
+from penstock.errors import StreamError
+from penstock.model.schema import DataType, Field, Schema
+
+_SIMPLE: list[tuple[type[t.DataType], str]] = [
+    (t.BooleanType, "boolean"), (t.ByteType, "tinyint"), (t.ShortType, "smallint"), (t.IntegerType, "int"), (t.LongType, "bigint"),
+    (t.FloatType, "float"), (t.DoubleType, "double"), (t.StringType, "string"), (t.BinaryType, "binary"), (t.DateType, "date"),
+    (t.TimestampType, "timestamp"), (t.TimestampNTZType, "timestamp"),
+]  # fmt: skip
+
+
+def from_spark(type_: t.DataType) -> DataType | None:
+    """Our type of a Spark column, or None where there is none."""
+    if isinstance(type_, t.DecimalType):
+        return DataType("decimal", type_.precision, type_.scale)
+    return next((DataType(name) for spark, name in _SIMPLE if isinstance(type_, spark)), None)
+
+
+def schema_from_spark(struct: t.StructType) -> Schema:
+    """The schema of a DataFrame; nested columns are refused."""
+    fields = []
+    for field in struct.fields:
+        type_ = from_spark(field.dataType)
+        if type_ is None:
+            raise StreamError(
+                "A column has a type that queries cannot use.", got=f"{field.name}: {field.dataType.simpleString()}", hint="drop it, or convert it before"
+            )
+        fields.append(Field(field.name, type_))
+    return Schema(tuple(fields))

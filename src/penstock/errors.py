@@ -1,0 +1,81 @@
+"""Every error Penstock raises on purpose.
+
+One root, `PenstockError`, so that a caller can catch the lot. A message has up to four parts: what happened, where
+(stream, operator, line and column of the SQL), what was got, and what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """The root of all errors raised by Penstock."""
+
+    def __init__(self, what: str, *, where: str = "", got: str = "", hint: str = "") -> None:
+        """Compose the message from its parts; empty parts are left out."""
+        self.what, self.where, self.got, self.hint = what, where, got, hint
+        super().__init__(self.message)
+
+    @property
+    def message(self) -> str:
+        """The whole text, one part a line."""
+        parts = [self.what]
+        if self.where:
+            parts.append(f"  where: {self.where}")
+        if self.got:
+            parts.append(f"  got:   {self.got}")
+        if self.hint:
+            parts.append(f"  try:   {self.hint}")
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by parts, so that an error raised in a worker process arrives whole."""
+        return (_rebuild, (type(self), self.what, self.where, self.got, self.hint))
+
+
+def _rebuild(cls: type[PenstockError], what: str, where: str, got: str, hint: str) -> PenstockError:
+    error = cls.__new__(cls)
+    PenstockError.__init__(error, what, where=where, got=got, hint=hint)
+    return error
+
+
+class QueryError(PenstockError):
+    """The SQL is wrong: it does not parse, or names what does not exist, or asks for what has no meaning."""
+
+    def __init__(
+        self, what: str, *, sql: str = "", line: int = 0, column: int = 0, got: str = "", hint: str = ""
+    ) -> None:
+        """Point at `line` and `column` (both from 1) of `sql`, and show that line with a caret."""
+        where = ""
+        if line:
+            where = f"line {line}, column {column}"
+            lines = sql.splitlines()
+            if 0 < line <= len(lines):
+                shown = lines[line - 1]
+                margin = " " * 9
+                where += f"\n{margin}{shown}\n{margin}{' ' * max(column - 1, 0)}^"
+        self.line, self.column = line, column
+        super().__init__(what, where=where, got=got, hint=hint)
+
+
+class StreamError(PenstockError):
+    """A stream is declared wrong: an unknown column, a time of the wrong type, a progress that cannot be."""
+
+
+class UnsupportedError(PenstockError):
+    """An engine cannot do what the query asks. Raised before anything runs."""
+
+
+class EvaluationError(PenstockError):
+    """An expression has no value under ANSI rules: overflow, division by zero, a cast that fails."""
+
+
+class CheckpointError(PenstockError):
+    """Saved state cannot be used: another format version, or another query."""
+
+
+class ElementError(PenstockError):
+    """A stream of elements contradicts itself: an adjust of an event that is not there, a lifetime that ends before it starts."""
+
+
+class SourceError(PenstockError):
+    """A source cannot be read."""

@@ -1,0 +1,142 @@
+"""The public surface: a flow has streams and queries, in-process or on Spark.
+
+```python
+import penstock as pk
+
+flow = pk.Flow()
+flow.stream("main", "packets.parquet", time="ts", progress=pk.bounded("5 seconds"))
+q = flow.query("SELECT srcIP, count(*) AS n [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM main GROUP BY srcIP")
+print(q.collect())
+```
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.algorithms.aggregates.functions import UserAggregate
+from penstock.errors import StreamError
+from penstock.io.sources import open_source
+from penstock.flow.local import LocalQuery
+from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import Schema, parse_type
+from penstock.query.binder import bind
+from penstock.query.catalog import Catalog, StreamInfo, UserFunction, closest
+from penstock.query.predicates import punctuation_predicate
+
+if TYPE_CHECKING:
+    from penstock.flow.spark import SparkQuery
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Flow:
+    """Streams and the queries over them, run by one engine."""
+
+    def __init__(self, spark: Any = None, path: str | None = None) -> None:
+        """Without arguments in-process; with a SparkSession on Spark, where `path` holds checkpoints and outputs."""
+        self.catalog = Catalog()
+        self.path = path
+        self._sources: dict[str, Any] = {}
+        self._queries = 0
+        self.spark = spark
+        if spark is not None:
+            from penstock.engines.spark.session import check_session
+
+            check_session(spark)
+
+    @property
+    def engine(self) -> str:
+        """`local` or `spark`."""
+        return "local" if self.spark is None else "spark"
+
+    def stream(
+        self, name: str, source: Any, *, time: str, progress: Progress | None = None, schema: str | None = None, arrival: str | None = None
+    ) -> Flow:
+        """Declare a stream.
+
+        Args:
+            name: what queries call it.
+            source: a DataFrame, an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, or an iterable of dicts or elements.
+            time: the column that progresses, a timestamp or an integer.
+            progress: how far the stream has come, `pk.ordered()` unless said otherwise.
+            schema: a DDL string where the source does not tell; values that do not fit become dead letters.
+            arrival: on Spark in batch, the column that gives the order of arrival; without one a batch has none and nothing in it is late.
+
+        Returns:
+            The flow, so that declarations can be chained.
+        """
+        if not _NAME.fullmatch(name):
+            raise StreamError("A stream's name must be an identifier.", got=repr(name), hint="letters, digits and underscores")
+        progress = progress if progress is not None else Ordered()
+        if not isinstance(progress, Ordered | Bounded | Punctuated | PerSource):
+            raise StreamError("Not a progress.", where=f"stream {name}", got=repr(progress), hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)")
+        try:
+            opened = self._open(source, time, schema, arrival)
+        except StreamError as error:
+            raise StreamError(error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint) from None
+        found: Schema = opened.schema
+        self._check_progress(name, found, progress)
+        self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress)))
+        self._sources[name.lower()] = opened
+        return self
+
+    def _open(self, source: Any, time: str, schema: str | None, arrival: str | None) -> Any:
+        if self.spark is None:
+            return open_source(source, time, schema)
+        from penstock.engines.spark.sources import open_spark_source
+
+        return open_spark_source(self.spark, source, time, schema, arrival)
+
+    def _check_progress(self, name: str, schema: Schema, progress: Progress) -> None:
+        match progress:
+            case Punctuated():
+                punctuation_predicate(progress, schema, self.catalog, name)
+            case PerSource(column=column) if column not in schema:
+                raise StreamError("per_source() names an unknown column.", where=f"stream {name}", got=column, hint=closest(column, schema.names))
+            case PerSource(idle=idle, disorder=disorder):
+                lengths = [disorder] if idle is None else [disorder, idle]
+                for length in lengths:
+                    span_ticks(length, schema.domain)
+            case Bounded(delay=delay) if delay is not None:
+                span_ticks(delay, schema.domain)
+
+    def function(self, name: str, function: Callable[..., object], returns: str) -> Flow:
+        """Register a Python function of single values for use in SQL; nulls reach it as None."""
+        self.catalog.functions[name.lower()] = UserFunction(name.lower(), function, parse_type(returns))
+        return self
+
+    def aggregate(self, name: str, aggregate: Any, returns: str) -> Flow:
+        """Register an aggregate: a class or object with `lift`, `combine`, `lower` and, if it can be undone exactly, `invert`."""
+        made = aggregate() if isinstance(aggregate, type) else aggregate
+        if not isinstance(made, UserAggregate):
+            missing = [m for m in ("lift", "combine", "lower") if not hasattr(made, m)]
+            raise StreamError("An aggregate needs lift, combine and lower.", where=f"aggregate {name}", got=f"no {', '.join(missing)}")
+        self.catalog.aggregates[name.lower()] = (made, parse_type(returns))
+        return self
+
+    def query(self, sql: str, name: str | None = None) -> LocalQuery | SparkQuery:
+        """A query over the declared streams; nothing runs yet, but everything is checked."""
+        plan = bind(sql, self.catalog)
+        self._queries += 1
+        name = name or f"query_{self._queries}"
+        if self.spark is None:
+            openers = {key: opened.open for key, opened in self._sources.items()}
+            return LocalQuery(name, sql, plan, self.catalog, openers)
+        from penstock.flow.spark import SparkQuery
+
+        return SparkQuery(name, sql, plan, self.catalog, self._sources, self.spark, self.path)
+
+
+def _declared(schema: Schema, progress: Progress) -> StreamProperties:
+    """What a stream's progress promises of it."""
+    match progress:
+        case Ordered():
+            return StreamProperties(ordered=True, max_disorder=0)
+        case Bounded(delay=delay) if delay is not None:
+            return StreamProperties(max_disorder=span_ticks(delay, schema.domain))
+        case _:
+            return StreamProperties()

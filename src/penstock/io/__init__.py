@@ -1,0 +1,1 @@
+"""Sources and sinks of the in-process engine."""

@@ -1,0 +1,1 @@
+"""The data of Penstock: elements, punctuation, batches, schemas, properties, TDBs and snapshots."""

@@ -1,0 +1,182 @@
+"""Input brought into a stream's schema; what cannot be is a dead letter with its reason.
+
+A row with a null or unreadable time, or with a value of the wrong type, takes no part in any query and is kept as text. Naive timestamps are
+UTC. Text in a time column is read as ISO 8601.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.batch import Batch, Row, present, rows_of
+from penstock.model.schema import DataType, Field, Schema
+from penstock.model.time import to_ticks
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A row that could not be used: why, and the row as text."""
+
+    reason: str
+    row: str
+
+
+def as_json(values: Mapping[str, object]) -> str:
+    """A row as one line of JSON; what JSON has not is text."""
+    return json.dumps(values, default=_jsonable, ensure_ascii=False)
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def row_json(schema: Schema, row: Row) -> str:
+    """A row of a schema as one line of JSON."""
+    return as_json(present(schema, row))
+
+
+class Misfit(Exception):  # noqa: N818 - a signal inside this module
+    """A value does not fit its type."""
+
+
+def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[Batch, list[DeadLetter]]:
+    """Rows given by name, value by value."""
+    good: list[Row] = []
+    dead: list[DeadLetter] = []
+    fields = schema.fields
+    for given in rows:
+        try:
+            row = tuple([_value(given.get(f.name), f) for f in fields])
+            if schema.time is not None and row[schema.time_index] is None:
+                raise Misfit(f"{schema.time} is null")
+        except Misfit as misfit:
+            dead.append(DeadLetter(str(misfit), as_json(dict(given))))
+        else:
+            good.append(row)
+    return Batch(schema, good), dead
+
+
+def _value(value: object, field: Field) -> object:
+    if value is None:
+        return None
+    converted = _convert(value, field.type)
+    if converted is None:
+        raise Misfit(f"{field.name} is not a {field.type}: {value!r}")
+    return converted
+
+
+def _convert(value: Any, type_: DataType) -> object:
+    """The value in its type, or None if it does not fit."""
+    try:
+        match type_.name:
+            case "timestamp":
+                if isinstance(value, str):
+                    value = dt.datetime.fromisoformat(value.strip())
+                return to_ticks(value) if isinstance(value, dt.datetime) else None
+            case "boolean":
+                return value if isinstance(value, bool) else None
+            case "string":
+                return value if isinstance(value, str) else None
+            case "binary":
+                return bytes(value) if isinstance(value, bytes | bytearray) else None
+            case "date":
+                return value if isinstance(value, dt.date) and not isinstance(value, dt.datetime) else None
+            case "decimal":
+                if isinstance(value, bool | float):
+                    return None
+                exact = Decimal(value).quantize(Decimal(1).scaleb(-type_.scale))
+                return exact if exact == Decimal(value) else None
+            case "float" | "double":
+                return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+            case _:
+                fits = isinstance(value, int) and not isinstance(value, bool)
+                return value if fits and -(1 << (type_.bits - 1)) <= value < 1 << (type_.bits - 1) else None
+    except (ValueError, InvalidOperation, OverflowError):
+        return None
+
+
+def conform_table(schema: Schema, table: pa.Table) -> tuple[Batch, list[DeadLetter]]:
+    """An Arrow table, column by column; a row fails when any of its values does."""
+    columns: list[pa.ChunkedArray] = []
+    failed = pa.chunked_array([pa.repeat(pa.scalar(False), table.num_rows)])
+    reasons: list[tuple[str, Any]] = []
+    for field in schema.fields:
+        column = table.column(field.name)
+        cast = _cast_column(column, field.type)
+        misfit = pc.and_(pc.is_null(cast), pc.is_valid(column))
+        if pc.any(misfit).as_py():
+            failed = pc.or_(failed, misfit)
+            reasons.append((f"{field.name} is not a {field.type}: ", (misfit, column)))
+        if field.name == schema.time:
+            missing = pc.is_null(column)
+            if pc.any(missing).as_py():
+                failed = pc.or_(failed, missing)
+                reasons.append((f"{field.name} is null", (missing, None)))
+        columns.append(cast)
+    result = pa.Table.from_arrays(columns, schema=schema.arrow)
+    if not reasons:
+        return Batch(schema, table=result), []
+    dead = []
+    for i, row in enumerate(table.select(schema.names).to_pylist()):
+        for text, (mask, column) in reasons:
+            if mask[i].as_py():
+                dead.append(DeadLetter(text + (repr(column[i].as_py()) if column is not None else ""), as_json(row)))
+                break
+    return Batch(schema, table=result.filter(pc.invert(failed))), dead
+
+
+def _cast_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
+    """The column in its type, null where a value does not fit."""
+    target = type_.arrow
+    source = column.type
+    if pa.types.is_dictionary(source):
+        column = column.cast(source.value_type)
+        source = column.type
+    if source == target:
+        return column
+    text = pa.types.is_string(source) or pa.types.is_large_string(source)
+    if not (text and type_.name != "string"):
+        try:
+            if pa.types.is_timestamp(source) and source.tz is None and type_.name == "timestamp":
+                return pc.cast(pc.cast(column, pa.timestamp("us"), safe=False), target)
+            return pc.cast(column, target, safe=not pa.types.is_timestamp(source))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            pass
+    convert = _read_text if text else _convert
+    values = [None if v is None else convert(v, type_) for v in column.to_pylist()]
+    if type_.name == "timestamp":
+        return pa.chunked_array([pa.array(values, pa.int64()).cast(target)])
+    return pa.chunked_array([pa.array(values, target)])
+
+
+def _read_text(value: str, type_: DataType) -> object:
+    """A value from its text, as in CSV."""
+    text = value.strip()
+    try:
+        if type_.is_integer:
+            return _convert(int(text), type_)
+        if type_.is_fractional:
+            return float(text)
+        if type_.name == "boolean":
+            return {"true": True, "false": False}.get(text.lower())
+        if type_.name == "date":
+            return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+    return _convert(text, type_)
+
+
+def shown_rows(batch: Batch) -> list[dict[str, object]]:
+    """A batch as the user would write it."""
+    rows = batch.rows if not batch.columnar else rows_of(batch.table)
+    return [present(batch.schema, row) for row in rows]

@@ -1,0 +1,142 @@
+"""The elements of a stream: insert, adjust and punctuation.
+
+An event is a payload that is valid during `[vs, ve)`. `Insert` brings it, `Adjust` moves its end from `v_old` to `ve`
+(`ve == vs` removes it). A punctuation says what can no longer come: *no later element is below every bound while matching
+every constant*. With one bound it is linear (the `stable()` of LMerge), with constants group-wise, with two bounds the
+joint punctuation of a join. The bound itself is still allowed: a bound of 60 closes the window that ends at 60.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.errors import ElementError
+from penstock.model.time import END_OF_TIME
+
+Payload = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """An event: `payload` is valid during `[vs, ve)`."""
+
+    payload: Payload
+    vs: int
+    ve: int
+
+    def __post_init__(self) -> None:
+        """A lifetime holds at least one tick."""
+        if self.ve <= self.vs:
+            raise ElementError(
+                "An event must live at least one tick.", got=f"[{self.vs}, {self.ve})", hint="ve must be greater than vs"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Adjust:
+    """The end of an event moves from `v_old` to `ve`; `ve == vs` removes the event."""
+
+    payload: Payload
+    vs: int
+    v_old: int
+    ve: int
+
+    def __post_init__(self) -> None:
+        """An event cannot end before it starts."""
+        if self.ve < self.vs or self.v_old <= self.vs:
+            raise ElementError(
+                "An adjust must name a living event and must not end it before its start.",
+                got=f"vs {self.vs}, old end {self.v_old}, new end {self.ve}",
+                hint="ve == vs removes an event",
+            )
+
+    @property
+    def lateness_time(self) -> int:
+        """What a bound is compared with: moving the end of a half-frozen event is legal."""
+        return min(self.v_old, self.ve)
+
+
+@dataclass(frozen=True, slots=True)
+class Punctuation:
+    """No later element is below every bound while matching every constant."""
+
+    bounds: tuple[tuple[str, int], ...]
+    constants: tuple[tuple[str, object], ...] = ()
+
+    def __post_init__(self) -> None:
+        """A punctuation that bounds nothing would say that nothing more comes."""
+        if not self.bounds:
+            raise ElementError("A punctuation needs at least one bound.", hint="use END_OF_TIME as bound to end a stream")
+
+    @property
+    def is_linear(self) -> bool:
+        """One bound and no constants."""
+        return len(self.bounds) == 1 and not self.constants
+
+    @property
+    def is_joint(self) -> bool:
+        """More than one bound."""
+        return len(self.bounds) > 1
+
+    @property
+    def value(self) -> int:
+        """The bound of a punctuation that has one."""
+        if len(self.bounds) != 1:
+            raise ElementError("A joint punctuation has no single bound.", got=str(self))
+        return self.bounds[0][1]
+
+    @property
+    def attribute(self) -> str:
+        """The attribute of a punctuation that bounds one."""
+        if len(self.bounds) != 1:
+            raise ElementError("A joint punctuation has no single attribute.", got=str(self))
+        return self.bounds[0][0]
+
+    @property
+    def is_end(self) -> bool:
+        """Whether it ends the stream."""
+        return not self.constants and all(value == END_OF_TIME for _, value in self.bounds)
+
+    def condemns(self, values: Mapping[str, object]) -> bool:
+        """Whether an element with these attribute values contradicts this punctuation."""
+        for name, constant in self.constants:
+            if values[name] != constant:
+                return False
+        for name, bound in self.bounds:
+            value = values[name]
+            if not isinstance(value, int) or (value >= bound and bound != END_OF_TIME):
+                return False
+        return True
+
+    def implies(self, other: Punctuation) -> bool:
+        """Whether everything that `other` rules out is ruled out by this one."""
+        mine, theirs = dict(self.bounds), dict(other.bounds)
+        constants = dict(other.constants)
+        if any(name not in constants or constants[name] != value for name, value in self.constants):
+            return False
+        return all(name in theirs and theirs[name] <= bound for name, bound in mine.items())
+
+    def __str__(self) -> str:
+        """Such as `ts >= 60, router = 'a'`."""
+        parts = [f"{n} >= {'end' if v == END_OF_TIME else v}" for n, v in self.bounds]
+        parts += [f"{n} = {v!r}" for n, v in self.constants]
+        return f"punctuation({' or '.join(parts[: len(self.bounds)])}{''.join(', ' + p for p in parts[len(self.bounds) :])})"
+
+
+Element = Insert | Adjust | Punctuation
+
+
+def linear(attribute: str, bound: int) -> Punctuation:
+    """The punctuation with one bound."""
+    return Punctuation(((attribute, bound),))
+
+
+def groupwise(attribute: str, bound: int, **constants: object) -> Punctuation:
+    """A bound that holds for the elements with these constants only."""
+    return Punctuation(((attribute, bound),), tuple(sorted(constants.items())))
+
+
+def joint(**bounds: int) -> Punctuation:
+    """Bounds on several attributes: an element is ruled out when it is below all of them."""
+    return Punctuation(tuple(sorted(bounds.items())))

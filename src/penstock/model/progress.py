@@ -1,0 +1,132 @@
+"""How a stream's progress is known: the configuration that a user gives with a stream.
+
+Each is turned into punctuation on the stream's time attribute by an algorithm of the same name. Idleness is measured in
+the stream's own time, so that a replay gives the same punctuation as the live run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import StreamError
+from penstock.model.time import Domain, duration_ticks, parse_span
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Rows come in order of time; a row behind the one before it is late."""
+
+    def __str__(self) -> str:
+        """As written by the user."""
+        return "ordered()"
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A row comes at most `delay` of time behind the greatest time, or at most `rows` rows after one that is later in time."""
+
+    delay: str | int | None = None
+    rows: int | None = None
+
+    def __post_init__(self) -> None:
+        """Exactly one of the two bounds, and not a negative one."""
+        if (self.delay is None) == (self.rows is None):
+            raise StreamError(
+                "bounded() takes a length of time or a number of rows, one of the two.",
+                got=f"bounded({self.delay!r}, rows={self.rows!r})",
+                hint="bounded('5 seconds') or bounded(rows=100)",
+            )
+        if self.rows is not None and self.rows < 0:
+            raise StreamError("bounded(rows=…) cannot be negative.", got=str(self.rows))
+        if self.delay is not None:
+            span_ticks(self.delay, None)
+
+    def __str__(self) -> str:
+        """As written by the user."""
+        return f"bounded({self.delay!r})" if self.rows is None else f"bounded(rows={self.rows})"
+
+
+@dataclass(frozen=True)
+class Punctuated:
+    """Rows for which `predicate` holds are punctuation: their time is the bound."""
+
+    predicate: str
+
+    def __str__(self) -> str:
+        """As written by the user."""
+        return f"punctuated({self.predicate!r})"
+
+
+@dataclass(frozen=True)
+class PerSource:
+    """Each value of `column` has a progress of its own, and the stream's is the least of them.
+
+    Within a source a row comes at most `disorder` behind its greatest time. A source that has fallen more than `idle` behind the
+    greatest time of the stream no longer holds the others back. Sources that are named beforehand hold the stream back from its start.
+    """
+
+    column: str
+    idle: str | int | None = None
+    disorder: str | int = 0
+    sources: tuple[object, ...] = ()
+
+    def __post_init__(self) -> None:
+        """The lengths must be readable."""
+        if self.idle is not None:
+            span_ticks(self.idle, None)
+        span_ticks(self.disorder, None)
+
+    def __str__(self) -> str:
+        """As written by the user."""
+        parts = [repr(self.column)]
+        if self.idle is not None:
+            parts.append(f"idle={self.idle!r}")
+        if self.disorder != 0:
+            parts.append(f"disorder={self.disorder!r}")
+        if self.sources:
+            parts.append(f"sources={list(self.sources)!r}")
+        return f"per_source({', '.join(parts)})"
+
+
+Progress = Ordered | Bounded | Punctuated | PerSource
+
+
+def ordered() -> Ordered:
+    """Rows come in order of time."""
+    return Ordered()
+
+
+def bounded(delay: str | int | None = None, *, rows: int | None = None) -> Bounded:
+    """Rows come at most `delay` (time) or `rows` (rows) late."""
+    return Bounded(delay, rows)
+
+
+def punctuated(predicate: str) -> Punctuated:
+    """Rows for which the SQL `predicate` holds carry the bound in their time column."""
+    return Punctuated(predicate)
+
+
+def per_source(
+    column: str, *, idle: str | int | None = None, disorder: str | int = 0, sources: tuple[object, ...] | list[object] = ()
+) -> PerSource:
+    """Each value of `column` progresses by itself; a source that falls `idle` behind no longer holds the others back."""
+    return PerSource(column, idle, disorder, tuple(sources))
+
+
+def span_ticks(length: str | int, domain: Domain | None) -> int:
+    """The ticks of a length given as text or as bare ticks; `domain` None only checks that it can be read."""
+    if isinstance(length, int):
+        ticks: int | None = length
+    elif domain is None:
+        ticks = parse_span(length).amount
+    elif domain is Domain.TIMESTAMP:
+        ticks = duration_ticks(length)
+    else:
+        ticks = parse_span(length).ticks(domain)
+    if ticks is None or ticks < 0:
+        raise StreamError(
+            "The length does not fit the time column.",
+            got=repr(length),
+            hint="use a unit of time with a timestamp column, a plain number with an integer column",
+        )
+    return ticks

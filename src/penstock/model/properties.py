@@ -1,0 +1,48 @@
+"""What is known of a stream before it runs.
+
+Properties are derived through the plan, operator by operator, and decide the algorithm: which merge, which aggregate,
+whether a way of migrating is valid. Each is a promise: where nothing is known, the weaker value stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StreamProperties:
+    """The promises that a stream keeps."""
+
+    ordered: bool = False
+    """Elements come in order of their start."""
+    strictly_ordered: bool = False
+    """Ordered, and no two elements start together."""
+    insert_only: bool = True
+    """There are no adjusts."""
+    key: frozenset[str] | None = None
+    """These attributes, with the start of an element, tell any two elements apart."""
+    deterministic_ties: bool = False
+    """Elements that start together come in the same order on every replica."""
+    max_disorder: int | None = None
+    """No element comes more than so many ticks behind the greatest start before it; None where there is no such bound."""
+    lifetime: int | None = 1
+    """No element lives longer than so many ticks; None where there is no such bound."""
+
+    def describe(self) -> list[str]:
+        """The promises in words."""
+        words = []
+        if self.strictly_ordered:
+            words.append("strictly ordered")
+        elif self.ordered:
+            words.append("ordered")
+        elif self.max_disorder is not None:
+            words.append(f"disorder <= {self.max_disorder} ticks")
+        else:
+            words.append("disordered")
+        words.append("insert-only" if self.insert_only else "with adjusts")
+        if self.key is not None:
+            words.append(f"key ({', '.join(sorted(self.key))})")
+        if self.deterministic_ties:
+            words.append("deterministic ties")
+        words.append(f"lifetime <= {self.lifetime} ticks" if self.lifetime is not None else "unbounded lifetime")
+        return words

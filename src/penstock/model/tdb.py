@@ -1,0 +1,170 @@
+"""The temporal database (TDB) of a stream, and equality with a readable difference.
+
+The TDB is the multiset of events `(payload, vs, ve)` that a stream's elements come to when every adjust has been applied.
+Two streams are equivalent when their TDBs are equal, however differently they arrived. Floating point values are equal
+when they agree to nine significant digits, since the order of a sum is not part of its meaning; NaN equals NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from penstock.errors import ElementError
+from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation
+
+RELATIVE_TOLERANCE = 1e-9
+ABSOLUTE_TOLERANCE = 1e-9
+
+Event = tuple[Payload, int, int]
+
+
+class TDB(Mapping[Event, int]):
+    """A multiset of events."""
+
+    def __init__(self, events: Iterable[Event] | Mapping[Event, int] = ()) -> None:
+        """From events, or from events with their counts."""
+        self._events: Counter[Event] = Counter(events)
+
+    def __getitem__(self, event: Event) -> int:
+        """How often the event is there."""
+        if event not in self._events:
+            raise KeyError(event)
+        return self._events[event]
+
+    def __iter__(self) -> Iterator[Event]:
+        """The distinct events."""
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        """How many distinct events there are."""
+        return len(self._events)
+
+    def __hash__(self) -> int:
+        """TDBs are compared, not hashed."""
+        raise TypeError("a TDB is not hashable")
+
+    def __eq__(self, other: object) -> bool:
+        """Equal as multisets, floats within tolerance."""
+        return isinstance(other, TDB) and not self.difference(other)
+
+    @property
+    def size(self) -> int:
+        """How many events there are, counting repeats."""
+        return sum(self._events.values())
+
+    def difference(self, other: TDB) -> Difference:
+        """What is here and not there, and the other way round."""
+        missing, extra = Counter(self._events), Counter(other._events)
+        both = missing & extra
+        missing, extra = missing - both, extra - both
+        if missing and extra:
+            _cancel_close(missing, extra)
+        return Difference(missing, extra)
+
+    def __repr__(self) -> str:
+        """The size."""
+        return f"TDB({self.size} events)"
+
+
+def tdb(elements: Iterable[Element]) -> TDB:
+    """Apply every insert and adjust; punctuation changes nothing."""
+    events: Counter[Event] = Counter()
+    for element in elements:
+        if isinstance(element, Insert):
+            events[(element.payload, element.vs, element.ve)] += 1
+        elif isinstance(element, Adjust):
+            old = (element.payload, element.vs, element.v_old)
+            if events[old] <= 0:
+                raise ElementError(
+                    "An adjust names an event that is not there.",
+                    got=f"{element.payload!r} [{element.vs}, {element.v_old})",
+                    hint="the insert must come first, and every adjust must name the current end",
+                )
+            events[old] -= 1
+            if not events[old]:
+                del events[old]
+            if element.ve > element.vs:
+                events[(element.payload, element.vs, element.ve)] += 1
+        elif not isinstance(element, Punctuation):
+            raise ElementError("Not an element of a stream.", got=repr(element))
+    return TDB(events)
+
+
+def equivalent(left: Iterable[Element] | TDB, right: Iterable[Element] | TDB) -> bool:
+    """Whether two streams have the same TDB."""
+    a = left if isinstance(left, TDB) else tdb(left)
+    b = right if isinstance(right, TDB) else tdb(right)
+    return a == b
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one TDB has and the other has not; false when they are equal."""
+
+    missing: Counter[Event] = field(default_factory=Counter)
+    """In the first and not in the second."""
+    extra: Counter[Event] = field(default_factory=Counter)
+    """In the second and not in the first."""
+
+    def __bool__(self) -> bool:
+        """Whether there is any difference."""
+        return bool(self.missing or self.extra)
+
+    def render(self, first: str = "expected", second: str = "got", limit: int = 10) -> str:
+        """A few lines for a person."""
+        if not self:
+            return "equal"
+        lines = []
+        for title, events in ((f"only in {first}", self.missing), (f"only in {second}", self.extra)):
+            if not events:
+                continue
+            lines.append(f"{title} ({sum(events.values())}):")
+            ranked = sorted(events.items(), key=lambda item: (item[0][1], item[0][2], repr(item[0][0])))
+            for (payload, vs, ve), count in ranked[:limit]:
+                times = f" x{count}" if count > 1 else ""
+                lines.append(f"  [{vs}, {ve}) {payload!r}{times}")
+            if len(ranked) > limit:
+                lines.append(f"  … and {len(ranked) - limit} more")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """The rendered difference."""
+        return self.render()
+
+
+def _cancel_close(missing: Counter[Event], extra: Counter[Event]) -> None:
+    """Take out pairs of events that differ only within the tolerance of floats."""
+    index: dict[object, list[Event]] = {}
+    for event in extra:
+        index.setdefault(_exact_part(event), []).append(event)
+    for event in list(missing):
+        candidates = index.get(_exact_part(event), ()) if _has_float(event) else ()
+        for other in candidates:
+            while missing[event] and extra[other] and _close(event[0], other[0]):
+                missing[event] -= 1
+                extra[other] -= 1
+            if not missing[event]:
+                break
+    for counter in (missing, extra):
+        for event in [e for e, n in counter.items() if not n]:
+            del counter[event]
+
+
+def _has_float(event: Event) -> bool:
+    return any(isinstance(v, float) for v in event[0])
+
+
+def _exact_part(event: Event) -> object:
+    payload, vs, ve = event
+    return tuple(float if isinstance(v, float) else v for v in payload), vs, ve
+
+
+def _close(left: Payload, right: Payload) -> bool:
+    return all(
+        a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
+        for a, b in zip(left, right, strict=True)
+        if isinstance(a, float) and isinstance(b, float)
+    )

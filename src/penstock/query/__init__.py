@@ -1,0 +1,1 @@
+"""The SQL dialect, the logical plan, its properties, rewrites, costs and explanation."""

@@ -1,0 +1,280 @@
+"""What every scalar function means on single values: SQL nulls, ANSI overflow, Java's rounding.
+
+Each takes the values of its arguments and the result type. Those in `STRICT` give null when any argument is null and are never
+called with one. Overflow, division by zero and casts that fail are errors, on every engine, as they are in Spark under ANSI.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Callable
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
+from functools import lru_cache
+from typing import Any
+
+from penstock.errors import EvaluationError
+from penstock.model.schema import DataType
+from penstock.model.time import MINUTE, SECOND, from_ticks, to_ticks
+
+# Values of mixed SQL types meet here, so they are Any inside this module and `object` at its border.
+Strict = Callable[[list[Any], DataType], Any]
+
+_WIDE = Context(prec=80)
+_BOUNDS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
+
+
+def overflow(type_: DataType, value: object) -> EvaluationError:
+    """The error for a value that its type cannot hold."""
+    return EvaluationError(
+        "Arithmetic overflow.", got=f"{value} does not fit {type_}", hint="CAST an operand to a wider type"
+    )
+
+
+def fit(value: Any, type_: DataType) -> Any:
+    """The value in its type: integers checked for overflow, decimals rounded half up to the scale."""
+    if type_.name in _BOUNDS:
+        limit = 1 << _BOUNDS[type_.name]
+        if not -limit <= value < limit:
+            raise overflow(type_, value)
+        return value
+    if type_.is_decimal:
+        with localcontext(_WIDE):
+            scaled = Decimal(value).quantize(Decimal(1).scaleb(-type_.scale), rounding=ROUND_HALF_UP)
+        if scaled and scaled.adjusted() + 1 > type_.precision - type_.scale:
+            raise overflow(type_, value)
+        return scaled
+    return value
+
+
+def _numeric(value: Any, type_: DataType) -> Any:
+    """An operand as the kind of number that the result type computes with."""
+    if type_.is_fractional:
+        return float(value)
+    return Decimal(value) if type_.is_decimal else value
+
+
+def _arithmetic(op: Callable[[Any, Any], Any]) -> Strict:
+    def apply(args: list[Any], type_: DataType) -> Any:
+        with localcontext(_WIDE):
+            try:
+                return fit(op(_numeric(args[0], type_), _numeric(args[1], type_)), type_)
+            except OverflowError:
+                raise overflow(type_, "the result") from None
+
+    return apply
+
+
+def _check_divisor(value: Any) -> None:
+    if value == 0:
+        raise EvaluationError("Division by zero.", hint="guard the divisor, for example with NULLIF(x, 0)")
+
+
+def _divide(args: list[Any], type_: DataType) -> Any:
+    left, right = (_numeric(a, type_) for a in args)
+    _check_divisor(right)
+    with localcontext(_WIDE):
+        return fit(left / right, type_)
+
+
+def _modulo(args: list[Any], type_: DataType) -> Any:
+    left, right = (_numeric(a, type_) for a in args)
+    _check_divisor(right)
+    if type_.is_fractional:
+        return math.fmod(left, right)
+    if type_.is_decimal:
+        with localcontext(_WIDE):
+            return fit(left % right, type_)
+    return int(math.copysign(abs(left) % abs(right), left)) if abs(left) < 2**52 else _java_mod(left, right)
+
+
+def _java_mod(left: int, right: int) -> int:
+    rest = abs(left) % abs(right)
+    return -rest if left < 0 else rest
+
+
+def _int_divide(args: list[Any], type_: DataType) -> Any:
+    _check_divisor(args[1])
+    quotient = abs(args[0]) // abs(args[1])
+    return fit(quotient if (args[0] < 0) == (args[1] < 0) else -quotient, type_)
+
+
+def _nan_last(value: Any) -> Any:
+    """A sort key: Spark takes NaN as greater than any number and equal to itself."""
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)
+    return (0, value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
+
+
+def compare(op: str, left: Any, right: Any) -> bool:
+    """A comparison of two values that are not null."""
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = _nan_last(left), _nan_last(right)
+    match op:
+        case "eq":
+            return bool(left == right)
+        case "ne":
+            return bool(left != right)
+        case "lt":
+            return bool(left < right)
+        case "le":
+            return bool(left <= right)
+        case "gt":
+            return bool(left > right)
+        case _:
+            return bool(left >= right)
+
+
+def _comparison(op: str) -> Strict:
+    return lambda args, type_: compare(op, args[0], args[1])
+
+
+@lru_cache(maxsize=256)
+def like_pattern(pattern: str) -> re.Pattern[str]:
+    """The regular expression of a LIKE pattern, with backslash as escape."""
+    result, i = "", 0
+    while i < len(pattern):
+        char = pattern[i]
+        if char == "\\" and i + 1 < len(pattern):
+            i += 1
+            result += re.escape(pattern[i])
+        else:
+            result += {"%": ".*", "_": "."}.get(char, re.escape(char))
+        i += 1
+    return re.compile(result, re.DOTALL)
+
+
+def _substring(args: list[Any], type_: DataType) -> str:
+    text, start = args[0], args[1]
+    length = args[2] if len(args) > 2 else len(text)
+    begin = start - 1 if start > 0 else (len(text) + start if start < 0 else 0)
+    return text[max(begin, 0) : max(begin + max(length, 0), 0)]
+
+
+def _cast(args: list[Any], type_: DataType) -> Any:
+    value = args[0]
+    try:
+        if type_.name == "string":
+            return _to_string(value)
+        if type_.name == "timestamp":
+            return parse_timestamp(value) if isinstance(value, str) else value
+        if type_.is_integer:
+            if isinstance(value, str):
+                value = Decimal(value.strip())
+            if isinstance(value, float) and not math.isfinite(value):
+                raise overflow(type_, value)
+            return fit(int(value), type_)
+        if type_.is_decimal:
+            return fit(Decimal(repr(value)) if isinstance(value, float) else Decimal(value), type_)
+        return float(value)
+    except (ValueError, InvalidOperation):
+        raise EvaluationError(
+            f"The value cannot be cast to {type_}.", got=repr(value), hint="clean the value first, for example with CASE"
+        ) from None
+
+
+def _to_string(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def timestamp_string(ticks: int) -> str:
+    """A timestamp as Spark prints it in UTC."""
+    text = from_ticks(ticks).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return text.rstrip("0").rstrip(".")
+
+
+def parse_timestamp(text: str) -> int:
+    """Ticks of an ISO timestamp or date; a value without a zone is UTC."""
+    return to_ticks(dt.datetime.fromisoformat(text.strip()))
+
+
+def _part(name: str) -> Strict:
+    return lambda args, type_: getattr(from_ticks(args[0]), name)
+
+
+def _abs(args: list[Any], type_: DataType) -> Any:
+    return fit(abs(args[0]), type_)
+
+
+def _truncate(args: list[Any], type_: DataType) -> int:
+    ticks: int = args[1]
+    unit = {"second": SECOND, "minute": MINUTE, "hour": 60 * MINUTE, "day": 1440 * MINUTE}[args[0].lower()]
+    return ticks - ticks % unit
+
+
+STRICT: dict[str, Strict] = {
+    "add": _arithmetic(lambda a, b: a + b),
+    "subtract": _arithmetic(lambda a, b: a - b),
+    "multiply": _arithmetic(lambda a, b: a * b),
+    "divide": _divide,
+    "modulo": _modulo,
+    "int_divide": _int_divide,
+    "negate": lambda args, type_: fit(-args[0], type_),
+    "abs": _abs,
+    **{op: _comparison(op) for op in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "not": lambda args, type_: not args[0],
+    "like": lambda args, type_: like_pattern(args[1]).fullmatch(args[0]) is not None,
+    "length": lambda args, type_: len(args[0]),
+    "lower": lambda args, type_: args[0].lower(),
+    "upper": lambda args, type_: args[0].upper(),
+    "trim": lambda args, type_: args[0].strip(" "),
+    "concat": lambda args, type_: "".join(args),
+    "substring": _substring,
+    "cast": _cast,
+    "floor": lambda args, type_: fit(math.floor(args[0]), type_),
+    "ceil": lambda args, type_: fit(math.ceil(args[0]), type_),
+    "sqrt": lambda args, type_: math.sqrt(args[0]) if args[0] >= 0 else math.nan,
+    "date_trunc": _truncate,
+    "time_add": lambda args, type_: fit(args[0] + args[1], DataType("bigint")),
+    **{part: _part(part) for part in ("year", "month", "day", "hour", "minute", "second")},
+}
+
+LAZY = frozenset({"and", "or", "is_null", "case", "coalesce", "in", "null_safe_eq", "greatest", "least"})
+"""Functions with their own rule for nulls, or that do not look at every argument."""
+
+
+def evaluate_lazy(name: str, args: list[Callable[[], Any]]) -> Any:
+    """A function of `LAZY`, its arguments as thunks."""
+    match name:
+        case "and" | "or":
+            decisive = name == "or"
+            left = args[0]()
+            if left is not None and left is decisive:
+                return decisive
+            right = args[1]()
+            if right is not None and right is decisive:
+                return decisive
+            return None if left is None or right is None else not decisive
+        case "is_null":
+            return args[0]() is None
+        case "case":
+            for condition, value in zip(args[:-1:2], args[1:-1:2], strict=True):
+                if condition():
+                    return value()
+            return args[-1]()
+        case "coalesce":
+            return next((v for a in args if (v := a()) is not None), None)
+        case "null_safe_eq":
+            left, right = args[0](), args[1]()
+            return (left is None) == (right is None) and (left is None or compare("eq", left, right))
+        case "in":
+            value = args[0]()
+            if value is None:
+                return None
+            options = [a() for a in args[1:]]
+            if any(o is not None and compare("eq", value, o) for o in options):
+                return True
+            return None if any(o is None for o in options) else False
+        case _:
+            values = [v for a in args if (v := a()) is not None]
+            if not values:
+                return None
+            return max(values, key=_nan_last) if name == "greatest" else min(values, key=_nan_last)
+
+
+def truncate_decimal(value: Decimal) -> int:
+    """The whole part of a decimal."""
+    return int(value.to_integral_value(rounding=ROUND_DOWN))

@@ -1,0 +1,331 @@
+"""The logical plan: frozen nodes, each of which derives its schema and properties from its inputs.
+
+A node says what is computed, never how. Aggregation reads plain columns only: a projection below it computes keys and arguments, one
+above it computes what the select list makes of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import gcd
+
+from penstock.model.progress import Progress
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
+from penstock.model.time import Domain, show_span, show_ticks
+from penstock.query.expressions import AggregateCall, Column, Expression
+
+ROW_NUMBER = "row_num"
+WINDOW_FIELDS = ("wid", "window_start", "window_end")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A relational operator over streams."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes that feed this one."""
+        return ()
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns that come out."""
+        raise NotImplementedError(type(self).__name__)
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """What is promised of what comes out."""
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def label(self) -> str:
+        """One line for `explain`."""
+        return type(self).__name__
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, inputs after their consumer."""
+        yield self
+        for node in self.inputs:
+            yield from node.walk()
+
+
+@dataclass(frozen=True)
+class Source(Node):
+    """A named stream with its declared time and progress."""
+
+    name: str
+    fields: Schema
+    progress: Progress
+    declared: StreamProperties
+
+    @cached_property
+    def schema(self) -> Schema:
+        """As declared."""
+        return self.fields
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """As declared."""
+        return self.declared
+
+    @property
+    def label(self) -> str:
+        """Name, time and progress."""
+        return f"Source {self.name} (time {self.fields.time}, {self.progress})"
+
+
+@dataclass(frozen=True)
+class NumberRows(Node):
+    """Rows numbered from 0 as they arrive; the number becomes their time."""
+
+    input: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The one input."""
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns and the row number."""
+        return Schema((*self.input.schema.fields, Field(ROW_NUMBER, BIGINT)), ROW_NUMBER)
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Row numbers are strictly ordered."""
+        return StreamProperties(ordered=True, strictly_ordered=True, key=frozenset({ROW_NUMBER}), max_disorder=0)
+
+
+@dataclass(frozen=True)
+class Select(Node):
+    """The rows for which the predicate is true."""
+
+    input: Node
+    predicate: Expression
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The one input."""
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Leaving rows out keeps every promise."""
+        return self.input.properties
+
+    @property
+    def label(self) -> str:
+        """The predicate."""
+        return f"Select {self.predicate}"
+
+
+@dataclass(frozen=True)
+class Project(Node):
+    """New columns from expressions; the time column travels along, hidden if it was not asked for."""
+
+    input: Node
+    columns: tuple[tuple[str, Expression], ...]
+    time: str
+    hidden: frozenset[str] = frozenset()
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The one input."""
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """One column per expression."""
+        fields = tuple(Field(name, e.type, hidden=name in self.hidden) for name, e in self.columns)
+        return Schema(fields, self.time, self.input.schema.lifetime)
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Order stays; a key stays if all of it is still there."""
+        below = self.input.properties
+        renamed = {e.name: name for name, e in self.columns if isinstance(e, Column) and name not in self.hidden}
+        key = below.key
+        kept = key is not None and key <= renamed.keys()
+        return replace(below, key=frozenset(renamed[k] for k in key) if kept and key is not None else None)
+
+    @property
+    def label(self) -> str:
+        """The visible columns."""
+        shown = [name if str(e) == name else f"{e} AS {name}" for name, e in self.columns if name not in self.hidden]
+        return f"Project {', '.join(shown)}"
+
+
+@dataclass(frozen=True)
+class Union(Node):
+    """Bag union of streams of one schema (Meld)."""
+
+    branches: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The branches."""
+        return self.branches
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The first branch's."""
+        return self.branches[0].schema
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Interleaving loses order and keys."""
+        lifetimes = [b.properties.lifetime for b in self.branches]
+        return StreamProperties(
+            insert_only=all(b.properties.insert_only for b in self.branches),
+            lifetime=None if None in lifetimes else max(x for x in lifetimes if x is not None),
+        )
+
+    @property
+    def label(self) -> str:
+        """How many branches meet."""
+        return f"Union of {len(self.branches)} (Meld)"
+
+
+@dataclass(frozen=True)
+class Distinct(Node):
+    """Duplicates among the rows valid at one instant leave one row (DupElim)."""
+
+    input: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The one input."""
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """All visible columns together are a key."""
+        return replace(self.input.properties, key=frozenset(f.name for f in self.schema.visible))
+
+    @property
+    def label(self) -> str:
+        """The operator's name in the papers."""
+        return "Distinct (DupElim)"
+
+
+@dataclass(frozen=True)
+class Window:
+    """What every kind of window has: the attribute it is on, and what that attribute counts."""
+
+    attribute: str
+    domain: Domain
+
+
+@dataclass(frozen=True)
+class SlidingWindow(Window):
+    """Windows of `range` that advance by `slide`, aligned to `origin`; equal lengths make them tumbling."""
+
+    range: int
+    slide: int
+    origin: int = 0
+
+    @property
+    def pane(self) -> int:
+        """The widest stretch that lies in no window or wholly in each: GCD(RANGE, SLIDE)."""
+        return gcd(self.range, self.slide)
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether windows neither overlap nor leave gaps."""
+        return self.range == self.slide
+
+    def __str__(self) -> str:
+        """As a clause."""
+        origin = f", ORIGIN {show_ticks(self.origin, self.domain)}" if self.origin else ""
+        return f"[RANGE {show_span(self.range, self.domain)}, SLIDE {show_span(self.slide, self.domain)}, WA {self.attribute}{origin}]"
+
+
+@dataclass(frozen=True)
+class LandmarkWindow(Window):
+    """Windows that all start at the origin (or before every row) and end every `slide`."""
+
+    slide: int
+    origin: int = 0
+
+    def __str__(self) -> str:
+        """As a clause."""
+        return f"[RANGE ALL, SLIDE {show_span(self.slide, self.domain)}, WA {self.attribute}]"
+
+
+@dataclass(frozen=True)
+class PartitionedWindow(Window):
+    """Row-based sliding windows within each partition."""
+
+    range: int
+    slide: int
+    partition: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """As a clause."""
+        return f"[RANGE {self.range} rows, SLIDE {self.slide} rows, WA {self.attribute}, PA {', '.join(self.partition)}]"
+
+
+@dataclass(frozen=True)
+class SlideByTupleWindow(Window):
+    """A window that ends at every `slide`-th row, by arrival or by rank of the range attribute, and reaches back `range`."""
+
+    range: int
+    slide: int
+    by_rank: bool
+
+    def __str__(self) -> str:
+        """As a clause."""
+        by = f"rank({self.attribute})" if self.by_rank else "row-num"
+        return f"[RANGE {show_span(self.range, self.domain)}, RATTR {self.attribute}, SLIDE {self.slide} rows, SATTR {by}]"
+
+
+AnyWindow = SlidingWindow | LandmarkWindow | PartitionedWindow | SlideByTupleWindow
+
+
+@dataclass(frozen=True)
+class WindowAggregate(Node):
+    """One row per window and group: the window's id and bounds, the group's keys, the aggregates."""
+
+    input: Node
+    window: AnyWindow
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The one input."""
+        return (self.input,)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Window, keys, aggregates; a result lives until the next window ends."""
+        bound = TIMESTAMP if self.window.domain is Domain.TIMESTAMP else BIGINT
+        fields = [Field("wid", BIGINT), Field("window_start", bound), Field("window_end", bound)]
+        fields += [Field(k, self.input.schema[k].type) for k in self.keys]
+        fields += [Field(a.name, a.type) for a in self.aggregates]
+        slides = isinstance(self.window, SlidingWindow | LandmarkWindow)
+        return Schema(tuple(fields), "window_end", self.window.slide if slides else 1)
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Windows close in order, all groups of one window together."""
+        return StreamProperties(ordered=True, key=frozenset({"wid", *self.keys}), max_disorder=0, lifetime=self.schema.lifetime)
+
+    @property
+    def label(self) -> str:
+        """Aggregates, window and keys."""
+        by = f" by {', '.join(self.keys)}" if self.keys else ""
+        return f"Aggregate {', '.join(map(str, self.aggregates))} {self.window}{by}"

@@ -1,0 +1,144 @@
+"""Aggregates from their textbook definitions, over the list of a group's values.
+
+Nulls are left out first; what is left may be nothing, and then only `count` has a value. Arithmetic is exact, in
+fractions, and is rounded once at the end, so that no order of summing is preferred. A variance is one of doubles: its
+values are brought to double first. NaN is greater than every number. An infinity among the values makes a sum
+infinite, or NaN beside its opposite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any, Protocol, cast
+
+from penstock.errors import EvaluationError
+from penstock.model.schema import DataType
+from penstock.query.expressions import USER, AggregateCall
+from penstock.query.functions import overflow
+from penstock.reference.scalars import same
+
+_BIGINT = 2**63
+_EXACT = Context(prec=100)
+
+
+class Combinable(Protocol):
+    """A user aggregate: each value is lifted, lifted values are combined, the last one is lowered to the result."""
+
+    def lift(self, value: Any) -> Any:
+        """The partial result of one value."""
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """The partial result of two."""
+
+    def lower(self, partial: Any) -> Any:
+        """The result."""
+
+
+def aggregate(call: AggregateCall, values: Sequence[object], user: Mapping[str, object]) -> object:
+    """The aggregate of a group; `values` are those of its argument, or anything at all for `count(*)`."""
+    if call.argument is None:
+        return len(values)
+    present = [v for v in values if v is not None]
+    if call.distinct:
+        present = list({same(v): v for v in present}.values())
+    if call.function == "count":
+        return len(present)
+    if not present:
+        return None
+    if call.function.startswith(USER):
+        return _user(call.function.removeprefix(USER).lower(), present, user)
+    match call.function:
+        case "sum":
+            return _sum(present, call.type)
+        case "avg":
+            return _avg(present, call.type)
+        case "min":
+            return min(present, key=_order)
+        case "max":
+            return max(present, key=_order)
+        case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
+            return _spread(call.function, present)
+        case _:
+            raise EvaluationError("The reference does not know this aggregate.", got=call.function)
+
+
+def _user(name: str, values: list[object], user: Mapping[str, object]) -> object:
+    if name not in user:
+        raise EvaluationError("The user aggregate is not known.", got=name, hint="pass it in aggregates=…")
+    function = cast(Combinable, user[name])
+    partial = function.lift(values[0])
+    for value in values[1:]:
+        partial = function.combine(partial, function.lift(value))
+    result: object = function.lower(partial)
+    return result
+
+
+def _order(value: Any) -> Any:
+    """A sort key that puts NaN last."""
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)
+    return value
+
+
+def _sum(values: list[Any], type_: DataType) -> object:
+    if type_.is_fractional:
+        special = _not_finite(values)
+        return special if special is not None else _double(_total(values))
+    if type_.is_decimal:
+        return _decimal(_total(values), type_)
+    total = sum(values)
+    if not -_BIGINT <= total < _BIGINT:
+        raise overflow(type_, total)
+    return total
+
+
+def _avg(values: list[Any], type_: DataType) -> object:
+    if type_.is_decimal:
+        return _decimal(_total(values) / len(values), type_)
+    special = _not_finite(values)
+    return special if special is not None else _double(_total(values) / len(values))
+
+
+def _spread(function: str, values: list[Any]) -> float | None:
+    """Variance or standard deviation, of a population or of a sample (which needs two values)."""
+    doubles = [float(v) for v in values]
+    sample = function.endswith("_samp")
+    if sample and len(doubles) == 1:
+        return None
+    if not all(math.isfinite(v) for v in doubles):
+        return math.nan
+    mean = _total(doubles) / len(doubles)
+    squares = sum((Fraction(v) - mean) ** 2 for v in doubles)
+    variance = _double(Fraction(squares) / (len(doubles) - 1 if sample else len(doubles)))
+    return math.sqrt(variance) if function.startswith("stddev") else variance
+
+
+def _total(values: Sequence[Any]) -> Fraction:
+    return sum((Fraction(v) for v in values), Fraction(0))
+
+
+def _not_finite(values: Sequence[Any]) -> float | None:
+    """What a sum with NaN or infinities in it comes to; None when all are finite."""
+    odd = {float(v) for v in values if not math.isfinite(v)}
+    if not odd:
+        return None
+    return odd.pop() if len(odd) == 1 else math.nan
+
+
+def _double(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def _decimal(exact: Fraction, type_: DataType) -> Decimal:
+    """The nearest decimal of the type's scale, halves away from zero."""
+    units = abs(exact) * 10**type_.scale
+    whole = (2 * units.numerator + units.denominator) // (2 * units.denominator)
+    if whole >= 10**type_.precision:
+        raise overflow(type_, float(exact))
+    return Decimal(whole if exact >= 0 else -whole).scaleb(-type_.scale, _EXACT)

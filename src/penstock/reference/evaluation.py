@@ -1,0 +1,122 @@
+"""The TDB of a query, node by node, over everything that ever arrives.
+
+`arrivals` is the global sequence of rows that are on time. Each row keeps its place in it, so that numbering by
+arrival means the same after a selection, a projection or a union. The results of an aggregation are placed by their
+windows' ends; between two aggregations that meet in a union, and in what order groups of one window come, nothing is
+defined by arrival, and nothing should be made of it.
+
+DISTINCT keeps one row of those with the same visible values at the same time: per instant, since all rows of a stream
+live equally long (where lifetimes only overlap, as in a union of windows with two origins, both stay).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from penstock.errors import UnsupportedError
+from penstock.model.batch import Row
+from penstock.model.schema import Schema
+from penstock.model.tdb import TDB, Event
+from penstock.query.nodes import Distinct, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.reference.aggregates import aggregate
+from penstock.reference.scalars import Functions, same_row, value_of
+from penstock.reference.windows import extents
+
+Placed = tuple[int, Row]
+"""A row and its place in the order of arrival."""
+
+
+def evaluate(
+    plan: Node,
+    arrivals: Sequence[tuple[str, Row]],
+    *,
+    functions: Mapping[str, Callable[..., object]] | None = None,
+    aggregates: Mapping[str, object] | None = None,
+) -> TDB:
+    """What the query's output comes to once every row has arrived and the streams have ended.
+
+    Args:
+        plan: The bound query.
+        arrivals: The rows that are on time, as (stream, row in the order of the stream's schema), in the order they
+            arrive.
+        functions: User functions by lower-case name; they get None for null.
+        aggregates: User aggregates by lower-case name: objects with `lift`, `combine` and `lower`. They never see
+            nulls.
+
+    Returns:
+        The events: visible values, the row's time, and that plus the lifetime of the plan's schema.
+    """
+    evaluator = _Evaluator(arrivals, functions or {}, aggregates or {})
+    schema = plan.schema
+    events: list[Event] = []
+    for _, row in evaluator.rows(plan):
+        vs = row[schema.time_index]
+        assert isinstance(vs, int)
+        events.append((_visible(row, schema), vs, vs + schema.lifetime))
+    return TDB(events)
+
+
+class _Evaluator:
+    def __init__(
+        self, arrivals: Sequence[tuple[str, Row]], functions: Functions, aggregates: Mapping[str, object]
+    ) -> None:
+        self.arrivals, self.functions, self.aggregates = arrivals, functions, aggregates
+
+    def rows(self, node: Node) -> list[Placed]:
+        """All rows that ever come out of a node, by place."""
+        match node:
+            case Source():
+                return [(i, row) for i, (name, row) in enumerate(self.arrivals) if name.lower() == node.name.lower()]
+            case NumberRows():
+                return [(place, (*row, n)) for n, (place, row) in enumerate(self.rows(node.input))]
+            case Select():
+                return [(place, row) for place, row in self.rows(node.input) if self._holds(node, row)]
+            case Project():
+                return [(place, self._projected(node, row)) for place, row in self.rows(node.input)]
+            case Union():
+                both = [item for branch in node.branches for item in self.rows(branch)]
+                return sorted(both, key=lambda item: item[0])  # stable: one row in two branches comes in their order
+            case Distinct():
+                return self._distinct(node)
+            case WindowAggregate():
+                return list(enumerate(self._aggregated(node)))
+            case _:
+                raise UnsupportedError("The reference does not know this node.", got=node.label)
+
+    def _holds(self, node: Select, row: Row) -> bool:
+        return value_of(node.predicate, row, node.input.schema, self.functions) is True  # not null
+
+    def _projected(self, node: Project, row: Row) -> Row:
+        return tuple(value_of(e, row, node.input.schema, self.functions) for _, e in node.columns)
+
+    def _distinct(self, node: Distinct) -> list[Placed]:
+        schema = node.schema
+        kept: dict[object, Placed] = {}
+        for place, row in self.rows(node.input):
+            kept.setdefault((same_row(_visible(row, schema)), row[schema.time_index]), (place, row))
+        return list(kept.values())
+
+    def _aggregated(self, node: WindowAggregate) -> list[Row]:
+        schema = node.input.schema
+        keys = [schema.index(k) for k in node.keys]
+        results: list[Row] = []
+        for extent in extents(node.window, [row for _, row in self.rows(node.input)], schema):
+            groups: dict[object, list[Row]] = {}
+            for row in extent.rows:
+                groups.setdefault(same_row(tuple(row[i] for i in keys)), []).append(row)
+            for members in groups.values():
+                key = tuple(members[0][i] for i in keys)
+                results.append((extent.wid, extent.start, extent.end, *key, *self._results(node, members, schema)))
+        return results
+
+    def _results(self, node: WindowAggregate, members: list[Row], schema: Schema) -> list[object]:
+        results = []
+        for call in node.aggregates:
+            place = None if call.argument is None else schema.index(call.argument)
+            values = [None if place is None else row[place] for row in members]
+            results.append(aggregate(call, values, self.aggregates))
+        return results
+
+
+def _visible(row: Row, schema: Schema) -> Row:
+    return tuple(value for value, field in zip(row, schema.fields, strict=True) if not field.hidden)

@@ -1,0 +1,148 @@
+"""Which rows of a stream are late, by playing its arrival under a way of knowing progress.
+
+A bound `p` says that no later row has a time below `p`; a row is late when its time is below the bound before it. A
+late row has arrived (`bounded(rows=n)` counts it) but raises nothing: not the greatest time of the stream, nor that
+of its source, which it does not make known either. The bound never goes down. Before the first row there is none
+(`MIN_TICK`).
+
+By row, the bound before a row is the one after the row before it. By batch, it is the one after the batches before:
+nothing moves inside a batch, neither for rows nor for punctuation, and only whole batches count towards the greatest
+bound so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.errors import StreamError
+from penstock.model.batch import Row
+from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
+from penstock.model.time import MIN_TICK, Domain
+from penstock.reference.scalars import same
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The rows of a stream by what became of them, each in order of arrival."""
+
+    on_time: tuple[Row, ...]
+    """Data that counts."""
+    late: tuple[tuple[Row, int], ...]
+    """Data that came too late, with the bound that condemned it."""
+    punctuation: tuple[Row, ...]
+    """Rows that are punctuation, whether they moved the bound or not."""
+    backwards: tuple[tuple[Row, int], ...]
+    """Punctuation below the bound it came after, with that bound."""
+    bounds: tuple[int, ...]
+    """The bound after each batch; `MIN_TICK` while there is none."""
+
+
+@dataclass(frozen=True)
+class _Arrival:
+    """What has arrived, as far as progress is concerned."""
+
+    time: int
+    source: object
+    kind: Literal["on time", "late", "punctuation"]
+
+
+def judge(
+    progress: Progress,
+    time_index: int,
+    batches: Sequence[Sequence[Row]],
+    *,
+    granularity: Literal["row", "batch"],
+    is_punctuation: Callable[[Row], bool] | None = None,
+    source_index: int | None = None,
+    domain: Domain,
+) -> Judged:
+    """Play the arrival of one stream.
+
+    Args:
+        progress: How the stream's progress is known.
+        time_index: Where in a row its time is; times are ticks and not null.
+        batches: The rows as they arrive.
+        granularity: Whether the bound moves after every row or after every batch.
+        is_punctuation: Which rows are punctuation; needed for `punctuated()`.
+        source_index: Where in a row its source is; needed for `per_source()`.
+        domain: What the ticks of time count.
+
+    Returns:
+        The rows by what became of them.
+    """
+    if isinstance(progress, Punctuated) and is_punctuation is None:
+        raise StreamError("punctuated() needs to know which rows are punctuation.", hint="pass is_punctuation=…")
+    if isinstance(progress, PerSource) and source_index is None:
+        raise StreamError("per_source() needs to know where the source is.", hint="pass source_index=…")
+    arrived: list[_Arrival] = []
+    on_time: list[Row] = []
+    late: list[tuple[Row, int]] = []
+    punctuation: list[Row] = []
+    backwards: list[tuple[Row, int]] = []
+    bounds: list[int] = []
+    bound = MIN_TICK
+    for batch in batches:
+        for row in batch:
+            time = row[time_index]
+            assert isinstance(time, int), f"time must be ticks, got {time!r}"
+            source = row[source_index] if source_index is not None else None
+            if isinstance(progress, Punctuated) and is_punctuation is not None and is_punctuation(row):
+                punctuation.append(row)
+                if time < bound:
+                    backwards.append((row, bound))
+                arrived.append(_Arrival(time, source, "punctuation"))
+            elif time < bound:
+                late.append((row, bound))
+                arrived.append(_Arrival(time, source, "late"))
+            else:
+                on_time.append(row)
+                arrived.append(_Arrival(time, source, "on time"))
+            if granularity == "row":
+                bound = max(bound, _bound_after(arrived, progress, domain))
+        if granularity == "batch":
+            bound = max(bound, _bound_after(arrived, progress, domain))
+        bounds.append(bound)
+    return Judged(tuple(on_time), tuple(late), tuple(punctuation), tuple(backwards), tuple(bounds))
+
+
+def _bound_after(arrived: Sequence[_Arrival], progress: Progress, domain: Domain) -> int:
+    """What the arrivals say, from the whole of them; the caller sees to it that the bound does not go down."""
+    match progress:
+        case Ordered():
+            return _greatest(arrived)
+        case Bounded(rows=None):
+            assert progress.delay is not None
+            greatest = _greatest(arrived)
+            return greatest if greatest == MIN_TICK else greatest - span_ticks(progress.delay, domain)
+        case Bounded():
+            assert progress.rows is not None
+            return _greatest(arrived[: max(len(arrived) - progress.rows, 0)])
+        case Punctuated():
+            return max((a.time for a in arrived if a.kind == "punctuation"), default=MIN_TICK)
+        case PerSource():
+            return _least_source(arrived, progress, domain)
+
+
+def _greatest(arrived: Sequence[_Arrival]) -> int:
+    return max((a.time for a in arrived if a.kind == "on time"), default=MIN_TICK)
+
+
+def _least_source(arrived: Sequence[_Arrival], progress: PerSource, domain: Domain) -> int:
+    """The least bound over the sources that are not idle."""
+    if not arrived:
+        return MIN_TICK
+    disorder = span_ticks(progress.disorder, domain)
+    idle = None if progress.idle is None else span_ticks(progress.idle, domain)
+    newest = _greatest(arrived)
+    bounds = []
+    for source in {same(a.source) for a in arrived if a.kind == "on time"}:
+        own = _greatest([a for a in arrived if same(a.source) == source])
+        if idle is None or newest - own <= idle:
+            bounds.append(own - disorder)
+    for name in progress.sources:
+        unseen = not any(a.kind == "on time" and same(a.source) == same(name) for a in arrived)
+        if unseen and (idle is None or newest - arrived[0].time <= idle):
+            bounds.append(MIN_TICK)
+    return min(bounds)

@@ -1,0 +1,63 @@
+"""Scalar expressions on one row, and when two values are one value.
+
+Functions mean what `penstock.query.functions` says; user functions are called with None for null. Values are the same
+when SQL groups them together: null with null, NaN with NaN, the two zeros of floating point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from penstock.errors import EvaluationError
+from penstock.model.batch import Row
+from penstock.model.schema import STRING, TIMESTAMP, Schema
+from penstock.query.expressions import USER, Call, Column, Expression, Literal
+from penstock.query.functions import LAZY, STRICT, evaluate_lazy, timestamp_string
+
+Functions = Mapping[str, Callable[..., object]]
+"""User functions by lower-case name."""
+
+
+def value_of(expression: Expression, row: Row, schema: Schema, functions: Functions) -> object:
+    """The value of an expression on a row of `schema`."""
+    if isinstance(expression, Column):
+        return row[schema.index(expression.name)]
+    if isinstance(expression, Literal):
+        return expression.value
+    return _call(expression, row, schema, functions)
+
+
+def _call(call: Call, row: Row, schema: Schema, functions: Functions) -> object:
+    if call.name in LAZY:
+        return evaluate_lazy(call.name, [_later(a, row, schema, functions) for a in call.args])
+    args = [value_of(a, row, schema, functions) for a in call.args]
+    if call.name.startswith(USER):
+        name = call.name.removeprefix(USER).lower()
+        if name not in functions:
+            raise EvaluationError("The user function is not known.", got=name, hint="pass it in functions=…")
+        return functions[name](*args)
+    if any(a is None for a in args):
+        return None
+    if call.name == "cast" and call.type == STRING and call.args[0].type == TIMESTAMP:
+        assert isinstance(args[0], int)
+        return timestamp_string(args[0])  # a tick looks like any other int: only the argument's type tells
+    return STRICT[call.name](args, call.type)
+
+
+def _later(expression: Expression, row: Row, schema: Schema, functions: Functions) -> Callable[[], object]:
+    return lambda: value_of(expression, row, schema, functions)
+
+
+def same(value: object) -> object:
+    """A stand-in that is equal for exactly the values that SQL takes as one in GROUP BY, DISTINCT and partitions."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN", None
+        return value + 0.0  # -0.0 becomes 0.0
+    return value
+
+
+def same_row(values: tuple[object, ...]) -> tuple[object, ...]:
+    """The stand-in of several values together."""
+    return tuple(same(v) for v in values)
