@@ -74,7 +74,7 @@ class CheckpointError(PenstockError):
 
 
 class ElementError(PenstockError):
-    """A stream of elements contradicts itself: an adjust of an event that is not there, a lifetime that ends before it starts."""
+    """Elements contradict themselves: an adjust of an event that is not there, a lifetime that ends before it starts."""
 
 
 class SourceError(PenstockError):

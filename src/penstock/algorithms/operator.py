@@ -1,8 +1,8 @@
 """What an operator is: it is handed batches and punctuation per input port and gives batches and punctuation.
 
-Configuration is fixed when the operator is made; everything that changes is in its pages. An operator never reads a clock and never knows which
-engine hosts it. Every output punctuation is sound (nothing that comes later contradicts it) and prompt (it comes with the input punctuation
-that allows it), and none is repeated.
+Configuration is fixed when the operator is made; everything that changes is in its pages. An operator never reads a
+clock and never knows which engine hosts it. Every output punctuation is sound (nothing that comes later contradicts it)
+and prompt (it comes with the input punctuation that allows it), and none is repeated.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from penstock.model.time import MIN_TICK
 
 @dataclass(frozen=True)
 class Rejected:
-    """Rows that take no further part: late ones, each with the bound that condemned it, and bad ones, each with the reason."""
+    """Rows that take no further part: late ones with the bound that condemned each, bad ones with the reason."""
 
     kind: Literal["late", "dead"]
     batch: Batch

@@ -1,8 +1,8 @@
 """Operator state as pages.
 
-An operator keeps all that it must remember in pages, each under a short key, and never elsewhere. In-process the pages are a
-dictionary; hosted on Spark they are read from the state store on first touch and written back when they were put. A snapshot is a copy of
-the pages. After changing a page in place, `put` it again.
+An operator keeps all that it must remember in pages, each under a short key, and never elsewhere. In-process the pages
+are a dictionary; hosted on Spark they are read from the state store on first touch and written back when they were put.
+A snapshot is a copy of the pages. After changing a page in place, `put` it again.
 """
 
 from __future__ import annotations

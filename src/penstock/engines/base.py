@@ -1,7 +1,7 @@
 """What an engine supports, feature by feature, and the check that refuses a plan before anything runs.
 
-A plan is brought down to the features it uses. Each engine has a table from feature to `Support`; what is not in the table is not
-supported. The support matrix in the docs is made from these tables.
+A plan is brought down to the features it uses. Each engine has a table from feature to `Support`; what is not in the
+table is not supported. The support matrix in the docs is made from these tables.
 """
 
 from __future__ import annotations

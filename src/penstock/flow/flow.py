@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.algorithms.aggregates.functions import UserAggregate
 from penstock.errors import StreamError
-from penstock.io.sources import open_source
 from penstock.flow.local import LocalQuery
+from penstock.io.infer import parse_schema
+from penstock.io.sources import open_source
+from penstock.model.batch import Batch, concat
+from penstock.model.conform import DeadLetter
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema, parse_type
@@ -54,30 +57,48 @@ class Flow:
         return "local" if self.spark is None else "spark"
 
     def stream(
-        self, name: str, source: Any, *, time: str, progress: Progress | None = None, schema: str | None = None, arrival: str | None = None
+        self,
+        name: str,
+        source: Any,
+        *,
+        time: str,
+        progress: Progress | None = None,
+        schema: str | None = None,
+        arrival: str | None = None,
     ) -> Flow:
         """Declare a stream.
 
         Args:
             name: what queries call it.
-            source: a DataFrame, an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, or an iterable of dicts or elements.
+            source: a DataFrame, an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, or an
+                iterable of dicts or elements.
             time: the column that progresses, a timestamp or an integer.
             progress: how far the stream has come, `pk.ordered()` unless said otherwise.
             schema: a DDL string where the source does not tell; values that do not fit become dead letters.
-            arrival: on Spark in batch, the column that gives the order of arrival; without one a batch has none and nothing in it is late.
+            arrival: on Spark in batch, the column that gives the order of arrival; without one a batch has none and
+                nothing in it is late.
 
         Returns:
             The flow, so that declarations can be chained.
         """
         if not _NAME.fullmatch(name):
-            raise StreamError("A stream's name must be an identifier.", got=repr(name), hint="letters, digits and underscores")
+            raise StreamError(
+                "A stream's name must be an identifier.", got=repr(name), hint="letters, digits and underscores"
+            )
         progress = progress if progress is not None else Ordered()
         if not isinstance(progress, Ordered | Bounded | Punctuated | PerSource):
-            raise StreamError("Not a progress.", where=f"stream {name}", got=repr(progress), hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)")
+            raise StreamError(
+                "Not a progress.",
+                where=f"stream {name}",
+                got=repr(progress),
+                hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)",
+            )
         try:
             opened = self._open(source, time, schema, arrival)
         except StreamError as error:
-            raise StreamError(error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint) from None
+            raise StreamError(
+                error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint
+            ) from None
         found: Schema = opened.schema
         self._check_progress(name, found, progress)
         self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress)))
@@ -87,16 +108,27 @@ class Flow:
     def _open(self, source: Any, time: str, schema: str | None, arrival: str | None) -> Any:
         if self.spark is None:
             return open_source(source, time, schema)
-        from penstock.engines.spark.sources import open_spark_source
+        from penstock.engines.spark.sources import is_spark_readable, open_spark_frame, open_spark_source
 
-        return open_spark_source(self.spark, source, time, schema, arrival)
+        if is_spark_readable(source):
+            return open_spark_source(self.spark, source, time, parse_schema(schema, time) if schema is not None else None, arrival)
+        opened = open_source(source, time, schema)
+        items = list(opened.open())
+        rows = concat(opened.schema, [i for i in items if isinstance(i, Batch)])
+        dead = [i for i in items if isinstance(i, DeadLetter)]
+        return open_spark_frame(self.spark, rows, dead, arrival)
 
     def _check_progress(self, name: str, schema: Schema, progress: Progress) -> None:
         match progress:
             case Punctuated():
                 punctuation_predicate(progress, schema, self.catalog, name)
             case PerSource(column=column) if column not in schema:
-                raise StreamError("per_source() names an unknown column.", where=f"stream {name}", got=column, hint=closest(column, schema.names))
+                raise StreamError(
+                    "per_source() names an unknown column.",
+                    where=f"stream {name}",
+                    got=column,
+                    hint=closest(column, schema.names),
+                )
             case PerSource(idle=idle, disorder=disorder):
                 lengths = [disorder] if idle is None else [disorder, idle]
                 for length in lengths:
@@ -110,11 +142,13 @@ class Flow:
         return self
 
     def aggregate(self, name: str, aggregate: Any, returns: str) -> Flow:
-        """Register an aggregate: a class or object with `lift`, `combine`, `lower` and, if it can be undone exactly, `invert`."""
+        """Register an aggregate: a class or object with `lift`, `combine`, `lower` and, where it is exact, `invert`."""
         made = aggregate() if isinstance(aggregate, type) else aggregate
         if not isinstance(made, UserAggregate):
             missing = [m for m in ("lift", "combine", "lower") if not hasattr(made, m)]
-            raise StreamError("An aggregate needs lift, combine and lower.", where=f"aggregate {name}", got=f"no {', '.join(missing)}")
+            raise StreamError(
+                "An aggregate needs lift, combine and lower.", where=f"aggregate {name}", got=f"no {', '.join(missing)}"
+            )
         self.catalog.aggregates[name.lower()] = (made, parse_type(returns))
         return self
 

@@ -1,7 +1,8 @@
 """The schema of an input that does not declare one.
 
-Rows given as dictionaries are looked at in full. Where a column holds values of types that do not go together the schema must be given.
-The time column is read more kindly: text in it is taken for timestamps, and single values that do not fit become dead letters.
+Rows given as dictionaries are looked at in full. Where a column holds values of types that do not go together the
+schema must be given. The time column is read more kindly: text in it is taken for timestamps, and single values that do
+not fit become dead letters.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from penstock.model.schema import (
 )
 
 _PYTHON: list[tuple[type, DataType]] = [
-    (bool, BOOLEAN), (int, BIGINT), (float, DOUBLE), (str, STRING), (dt.datetime, TIMESTAMP), (dt.date, DATE), (bytes, BINARY),
-    (Decimal, DataType("decimal", 38, 18)),
+    (bool, BOOLEAN), (int, BIGINT), (float, DOUBLE), (str, STRING), (dt.datetime, TIMESTAMP), (dt.date, DATE),
+    (bytes, BINARY), (Decimal, DataType("decimal", 38, 18)),
 ]  # fmt: skip
 
 
@@ -41,7 +42,9 @@ def parse_schema(ddl: str, time: str) -> Schema:
     for part in re.split(r",(?![^(]*\))", ddl):
         words = part.strip().split(None, 1)
         if len(words) != 2:
-            raise StreamError("A schema is a list of names and types.", got=part.strip(), hint="'ts timestamp, srcIP string, len int'")
+            raise StreamError(
+                "A schema is a list of names and types.", got=part.strip(), hint="'ts timestamp, srcIP string, len int'"
+            )
         fields.append(Field(words[0].strip("`"), parse_type(words[1])))
     return timed(Schema(tuple(fields)), time)
 
@@ -56,7 +59,9 @@ def timed(schema: Schema, time: str) -> Schema:
         return Schema(fields, field.name)
     if field.type.domain is None:
         raise StreamError(
-            "The time column must be a timestamp, an integer, or text with timestamps.", got=str(field), hint="convert it before, or choose another column"
+            "The time column must be a timestamp, an integer, or text with timestamps.",
+            got=str(field),
+            hint="convert it before, or choose another column",
         )
     return Schema(schema.fields, field.name)
 
@@ -68,7 +73,9 @@ def from_arrow(schema: pa.Schema, time: str) -> Schema:
         type_ = from_arrow_type(arrow.type)
         if type_ is None:
             raise StreamError(
-                "A column has a type that SQL queries cannot use.", got=f"{arrow.name}: {arrow.type}", hint="drop it, or convert it before"
+                "A column has a type that SQL queries cannot use.",
+                got=f"{arrow.name}: {arrow.type}",
+                hint="drop it, or convert it before",
             )
         fields.append(Field(arrow.name, STRING if type_.name == "void" else type_))
     return timed(Schema(tuple(fields)), time)
@@ -92,7 +99,11 @@ def _type_of(name: object, value: object) -> DataType:
     for python, type_ in _PYTHON:
         if isinstance(value, python):
             return type_
-    raise StreamError("A value has a type that SQL queries cannot use.", got=f"{name}: {type(value).__name__}", hint="convert it before")
+    raise StreamError(
+        "A value has a type that SQL queries cannot use.",
+        got=f"{name}: {type(value).__name__}",
+        hint="convert it before",
+    )
 
 
 def _one(name: str, found: set[DataType], *, is_time: bool) -> DataType:

@@ -35,7 +35,9 @@ def open_sink(target: Any) -> Sink:
         return FunctionSink(target)
     if isinstance(target, str | os.PathLike):
         return FileSink(os.fspath(target))
-    raise SourceError("Results cannot be written there.", got=type(target).__name__, hint="give a path, a list or a function")
+    raise SourceError(
+        "Results cannot be written there.", got=type(target).__name__, hint="give a path, a list or a function"
+    )
 
 
 class FunctionSink:
@@ -61,7 +63,9 @@ class FileSink:
         """The ending says the kind."""
         self.kind = path.rsplit(".", 1)[-1].lower()
         if self.kind not in ("parquet", "csv", "jsonl"):
-            raise SourceError("The kind of file is not known.", got=path, hint="results are written as .parquet, .csv or .jsonl")
+            raise SourceError(
+                "The kind of file is not known.", got=path, hint="results are written as .parquet, .csv or .jsonl"
+            )
         self.path, self.partial = path, f"{path}.partial"
         self.writer: Any = None
 

@@ -1,7 +1,7 @@
 """Where rows come from: Arrow, pandas and Polars frames, lists, files, iterables of rows or elements.
 
-A source is opened anew for each run and gives batches, dead letters and, from elements, punctuation. Lists and frames come in large batches; a plain iterable comes
-row by row, so that a live one is never waited for.
+A source is opened anew for each run and gives batches, dead letters and, from elements, punctuation. Lists and frames
+come in large batches; a plain iterable comes row by row, so that a live one is never waited for.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def _reader_source(reader: pa.RecordBatchReader, time: str, declared: Schema | N
 def _require(schema: Schema, names: Sequence[str]) -> None:
     missing = [n for n in schema.names if n not in names]
     if missing:
-        raise StreamError("The input lacks columns of the schema.", got=", ".join(missing), hint=f"it has {', '.join(names)}")
+        raise StreamError(
+            "The input lacks columns of the schema.", got=", ".join(missing), hint=f"it has {', '.join(names)}"
+        )
 
 
 def _conformed(schema: Schema, batches: Iterable[pa.RecordBatch], arrow: pa.Schema) -> Iterator[Item]:
@@ -117,7 +119,9 @@ def _in_batches(schema: Schema, rows: Sequence[Mapping[str, object]]) -> Iterato
 
 def _iterable_source(source: Iterable[object], declared: Schema | None) -> LocalSource:
     if declared is None:
-        raise StreamError("The columns of an iterable are not known before it is read.", hint="give schema='ts timestamp, …'")
+        raise StreamError(
+            "The columns of an iterable are not known before it is read.", hint="give schema='ts timestamp, …'"
+        )
     schema = declared
 
     def read() -> Iterator[Item]:
@@ -135,7 +139,9 @@ def _iterable_source(source: Iterable[object], declared: Schema | None) -> Local
 
 def _element_source(source: Sequence[object], declared: Schema | None) -> LocalSource:
     if declared is None:
-        raise StreamError("The columns of elements are not known.", hint="give schema='ts timestamp, …' for their payloads")
+        raise StreamError(
+            "The columns of elements are not known.", hint="give schema='ts timestamp, …' for their payloads"
+        )
     schema = declared
     return LocalSource(schema, lambda: (_element(item, schema) for item in source))
 
@@ -145,7 +151,9 @@ def _element(item: object, schema: Schema) -> Item:
         return item
     if isinstance(item, Insert):
         if len(item.payload) != len(schema) or item.payload[schema.time_index] != item.vs or item.ve != item.vs + 1:
-            return DeadLetter("the payload does not fit the schema, or its time is not vs, or it lives longer than a tick", repr(item))
+            return DeadLetter(
+                "the payload does not fit the schema, or its time is not vs, or it lives longer than a tick", repr(item)
+            )
         return Batch(schema, [item.payload])
     if isinstance(item, Adjust):
         return DeadLetter("this release reads streams of inserts only", repr(item))
@@ -159,7 +167,9 @@ def _files(given: list[str], time: str, declared: Schema | None) -> LocalSource:
     paths = [p for name in given for p in expand(name)]
     kinds = {file_kind(p) for p in paths}
     if len(kinds) != 1:
-        raise SourceError("The files are of different kinds.", got=", ".join(sorted(kinds)), hint="declare one stream per kind")
+        raise SourceError(
+            "The files are of different kinds.", got=", ".join(sorted(kinds)), hint="declare one stream per kind"
+        )
     match kinds.pop():
         case "parquet":
             return _parquet(paths, time, declared)
@@ -177,17 +187,29 @@ def expand(name: str) -> list[str]:
     else:
         found = [name] if path.exists() else sorted(glob.glob(name))
     if not found:
-        raise SourceError("There is no such file.", got=name, hint="check the path; patterns such as 'data/*.parquet' are fine")
+        raise SourceError(
+            "There is no such file.", got=name, hint="check the path; patterns such as 'data/*.parquet' are fine"
+        )
     return found
 
 
 def file_kind(path: str) -> str:
     """`parquet`, `csv` or `jsonl`, by the ending."""
     name = path.removesuffix(".gz")
-    for ending, kind in ((".parquet", "parquet"), (".csv", "csv"), (".jsonl", "jsonl"), (".ndjson", "jsonl"), (".json", "jsonl")):
+    for ending, kind in (
+        (".parquet", "parquet"),
+        (".csv", "csv"),
+        (".jsonl", "jsonl"),
+        (".ndjson", "jsonl"),
+        (".json", "jsonl"),
+    ):
         if name.endswith(ending):
             return kind
-    raise SourceError("The kind of file is not known.", got=path, hint="files end in .parquet, .csv or .jsonl (the last two may be .gz)")
+    raise SourceError(
+        "The kind of file is not known.",
+        got=path,
+        hint="files end in .parquet, .csv or .jsonl (the last two may be .gz)",
+    )
 
 
 def _parquet(paths: list[str], time: str, declared: Schema | None) -> LocalSource:
@@ -198,7 +220,9 @@ def _parquet(paths: list[str], time: str, declared: Schema | None) -> LocalSourc
     def read() -> Iterator[Item]:
         for path in paths:
             with pa.parquet.ParquetFile(path) as file:
-                yield from _conformed(schema, file.iter_batches(BATCH_ROWS, columns=list(schema.names)), _only(file.schema_arrow, schema))
+                yield from _conformed(
+                    schema, file.iter_batches(BATCH_ROWS, columns=list(schema.names)), _only(file.schema_arrow, schema)
+                )
 
     return LocalSource(schema, read)
 
@@ -215,13 +239,19 @@ def _csv(paths: list[str], time: str, declared: Schema | None) -> LocalSource:
             torn: list[DeadLetter] = []
 
             def keep(row: Any, torn: list[DeadLetter] = torn) -> str:
-                torn.append(DeadLetter(f"{row.actual_columns} fields where {row.expected_columns} were expected", row.text or ""))
+                torn.append(
+                    DeadLetter(
+                        f"{row.actual_columns} fields where {row.expected_columns} were expected", row.text or ""
+                    )
+                )
                 return "skip"
 
             reader = pa.csv.open_csv(
                 path,
                 parse_options=pa.csv.ParseOptions(invalid_row_handler=keep),
-                convert_options=pa.csv.ConvertOptions(column_types=dict.fromkeys(schema.names, pa.string()), strings_can_be_null=True),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=dict.fromkeys(schema.names, pa.string()), strings_can_be_null=True
+                ),
             )
             _require(schema, reader.schema.names)
             yield from _conformed(schema, reader, reader.schema)
@@ -232,8 +262,8 @@ def _csv(paths: list[str], time: str, declared: Schema | None) -> LocalSource:
 
 def _lines(paths: list[str]) -> Iterator[str]:
     for path in paths:
-        opened = gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8")
-        with opened as file:
+        opener = gzip.open if path.endswith(".gz") else open
+        with opener(path, "rt", encoding="utf-8") as file:
             yield from (line for line in file if line.strip())
 
 

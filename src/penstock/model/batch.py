@@ -64,7 +64,7 @@ class Batch:
         i = self.schema.time_index
         if self._table is not None:
             return ticks_of(self._table.column(i))
-        return np.fromiter((row[i] for row in self.rows), dtype=np.int64, count=len(self.rows))  # type: ignore[arg-type,misc]
+        return np.fromiter((row[i] for row in self.rows), dtype=np.int64, count=len(self.rows))
 
     def inserts(self) -> list[Insert]:
         """The rows as events, hidden columns left out."""
@@ -105,9 +105,9 @@ def rows_of(table: pa.Table) -> list[Row]:
     """The rows of an Arrow table, timestamps as ticks."""
     columns = []
     for column in table.columns:
-        if pa.types.is_timestamp(column.type):
-            column = pc.cast(pc.cast(column, _tick_type(column.type)), pa.int64())
-        columns.append(column.to_pylist())
+        is_time = pa.types.is_timestamp(column.type)
+        values = pc.cast(pc.cast(column, _tick_type(column.type)), pa.int64()) if is_time else column
+        columns.append(values.to_pylist())
     if not columns:
         return [()] * table.num_rows
     return list(zip(*columns, strict=True))

@@ -1,7 +1,7 @@
 """Input brought into a stream's schema; what cannot be is a dead letter with its reason.
 
-A row with a null or unreadable time, or with a value of the wrong type, takes no part in any query and is kept as text. Naive timestamps are
-UTC. Text in a time column is read as ISO 8601.
+A row with a null or unreadable time, or with a value of the wrong type, takes no part in any query and is kept as text.
+Naive timestamps are UTC. Text in a time column is read as ISO 8601.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def row_json(schema: Schema, row: Row) -> str:
     return as_json(present(schema, row))
 
 
-class Misfit(Exception):  # noqa: N818 - a signal inside this module
+class Misfit(Exception):
     """A value does not fit its type."""
 
 

@@ -1,9 +1,9 @@
 """The elements of a stream: insert, adjust and punctuation.
 
 An event is a payload that is valid during `[vs, ve)`. `Insert` brings it, `Adjust` moves its end from `v_old` to `ve`
-(`ve == vs` removes it). A punctuation says what can no longer come: *no later element is below every bound while matching
-every constant*. With one bound it is linear (the `stable()` of LMerge), with constants group-wise, with two bounds the
-joint punctuation of a join. The bound itself is still allowed: a bound of 60 closes the window that ends at 60.
+(`ve == vs` removes it). A punctuation says what can no longer come: *no later element is below every bound while
+matching every constant*. With one bound it is linear (the `stable()` of LMerge), with constants group-wise, with two
+bounds the joint punctuation of a join. The bound itself is still allowed: a bound of 60 closes the window that ends at 60.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Insert:
         """A lifetime holds at least one tick."""
         if self.ve <= self.vs:
             raise ElementError(
-                "An event must live at least one tick.", got=f"[{self.vs}, {self.ve})", hint="ve must be greater than vs"
+                "An event must live at least one tick.",
+                got=f"[{self.vs}, {self.ve})",
+                hint="ve must be greater than vs",
             )
 
 
@@ -67,7 +69,9 @@ class Punctuation:
     def __post_init__(self) -> None:
         """A punctuation that bounds nothing would say that nothing more comes."""
         if not self.bounds:
-            raise ElementError("A punctuation needs at least one bound.", hint="use END_OF_TIME as bound to end a stream")
+            raise ElementError(
+                "A punctuation needs at least one bound.", hint="use END_OF_TIME as bound to end a stream"
+            )
 
     @property
     def is_linear(self) -> bool:
@@ -119,9 +123,8 @@ class Punctuation:
 
     def __str__(self) -> str:
         """Such as `ts >= 60, router = 'a'`."""
-        parts = [f"{n} >= {'end' if v == END_OF_TIME else v}" for n, v in self.bounds]
-        parts += [f"{n} = {v!r}" for n, v in self.constants]
-        return f"punctuation({' or '.join(parts[: len(self.bounds)])}{''.join(', ' + p for p in parts[len(self.bounds) :])})"
+        bounds = " or ".join(f"{n} >= {'end' if v == END_OF_TIME else v}" for n, v in self.bounds)
+        return f"punctuation({', '.join([bounds, *(f'{n} = {v!r}' for n, v in self.constants)])})"
 
 
 Element = Insert | Adjust | Punctuation

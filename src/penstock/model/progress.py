@@ -23,7 +23,7 @@ class Ordered:
 
 @dataclass(frozen=True)
 class Bounded:
-    """A row comes at most `delay` of time behind the greatest time, or at most `rows` rows after one that is later in time."""
+    """A row comes at most `delay` behind the greatest time, or at most `rows` rows after one that is later in time."""
 
     delay: str | int | None = None
     rows: int | None = None
@@ -61,8 +61,9 @@ class Punctuated:
 class PerSource:
     """Each value of `column` has a progress of its own, and the stream's is the least of them.
 
-    Within a source a row comes at most `disorder` behind its greatest time. A source that has fallen more than `idle` behind the
-    greatest time of the stream no longer holds the others back. Sources that are named beforehand hold the stream back from its start.
+    Within a source a row comes at most `disorder` behind its greatest time. A source that has fallen more than `idle`
+    behind the greatest time of the stream no longer holds the others back. Sources that are named beforehand hold the
+    stream back from its start.
     """
 
     column: str
@@ -107,9 +108,13 @@ def punctuated(predicate: str) -> Punctuated:
 
 
 def per_source(
-    column: str, *, idle: str | int | None = None, disorder: str | int = 0, sources: tuple[object, ...] | list[object] = ()
+    column: str,
+    *,
+    idle: str | int | None = None,
+    disorder: str | int = 0,
+    sources: tuple[object, ...] | list[object] = (),
 ) -> PerSource:
-    """Each value of `column` progresses by itself; a source that falls `idle` behind no longer holds the others back."""
+    """Each value of `column` progresses by itself; a source that falls `idle` behind holds the others back no more."""
     return PerSource(column, idle, disorder, tuple(sources))
 
 

@@ -24,7 +24,7 @@ class StreamProperties:
     deterministic_ties: bool = False
     """Elements that start together come in the same order on every replica."""
     max_disorder: int | None = None
-    """No element comes more than so many ticks behind the greatest start before it; None where there is no such bound."""
+    """No element comes more than so many ticks behind the greatest start before it; None where nothing bounds it."""
     lifetime: int | None = 1
     """No element lives longer than so many ticks; None where there is no such bound."""
 

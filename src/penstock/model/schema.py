@@ -3,8 +3,8 @@
 The types are Spark SQL's. In a row a timestamp is an int of microseconds since the epoch (UTC); in an Arrow table it is
 `timestamp('us', 'UTC')`. Every other type is itself in both.
 
-A schema says which column carries time and how long a row lives: `[t + offset, t + offset + lifetime)`. A column may be hidden: it
-travels with the rows because later operators need its time, and is left out of what the user sees.
+A schema says which column carries time and how long a row lives: `[t + offset, t + offset + lifetime)`. A column may be
+hidden: it travels with the rows because later operators need its time, and is left out of what the user sees.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 
 from penstock.model.elements import Element, Payload
 from penstock.model.tdb import TDB, tdb
@@ -25,7 +26,7 @@ def snapshot_at(events: TDB, instant: int) -> Counter[Payload]:
 
 
 def snapshots(events: TDB) -> list[Step]:
-    """The steps `(start, end, payloads)` in order; stretches where nothing is valid are left out, equal neighbours joined."""
+    """The steps `(start, end, payloads)` in order; empty stretches are left out, equal neighbours joined."""
     changes: dict[int, Counter[Payload]] = {}
     for (payload, vs, ve), count in events.items():
         changes.setdefault(vs, Counter())[payload] += count
@@ -33,7 +34,7 @@ def snapshots(events: TDB) -> list[Step]:
     steps: list[Step] = []
     current: Counter[Payload] = Counter()
     instants = sorted(changes)
-    for instant, following in zip(instants, instants[1:], strict=False):
+    for instant, following in pairwise(instants):
         current = Counter({p: n for p in {*current, *changes[instant]} if (n := current[p] + changes[instant][p])})
         if not current:
             continue

@@ -1,8 +1,9 @@
 """The temporal database (TDB) of a stream, and equality with a readable difference.
 
-The TDB is the multiset of events `(payload, vs, ve)` that a stream's elements come to when every adjust has been applied.
-Two streams are equivalent when their TDBs are equal, however differently they arrived. Floating point values are equal
-when they agree to nine significant digits, since the order of a sum is not part of its meaning; NaN equals NaN.
+The TDB is the multiset of events `(payload, vs, ve)` that a stream's elements come to when every adjust has been
+applied. Two streams are equivalent when their TDBs are equal, however differently they arrived. Floating point values
+are equal when they agree to nine significant digits, since the order of a sum is not part of its meaning; NaN equals
+NaN.
 """
 
 from __future__ import annotations
@@ -164,7 +165,9 @@ def _exact_part(event: Event) -> object:
 
 def _close(left: Payload, right: Payload) -> bool:
     return all(
-        a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
+        a == b
+        or (math.isnan(a) and math.isnan(b))
+        or math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
         for a, b in zip(left, right, strict=True)
         if isinstance(a, float) and isinstance(b, float)
     )

@@ -103,7 +103,9 @@ def make_span(number: str, unit: str) -> Span:
         if scaled % 10 ** len(fraction) == 0:
             return Span(scaled // 10 ** len(fraction), "microseconds")
     raise StreamError(
-        "A length must come to whole microseconds, or whole rows.", got=f"{number} {unit}".strip(), hint="use a finer unit"
+        "A length must come to whole microseconds, or whole rows.",
+        got=f"{number} {unit}".strip(),
+        hint="use a finer unit",
     )
 
 

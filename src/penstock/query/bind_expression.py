@@ -1,7 +1,7 @@
 """From sqlglot's scalar expressions to ours, with types and checked names.
 
-Implicit conversions are few: numbers among numbers, a text literal beside a timestamp, NULL to anything. Everything else asks for a
-CAST, so that no engine guesses differently from another.
+Implicit conversions are few: numbers among numbers, a text literal beside a timestamp, NULL to anything. Everything
+else asks for a CAST, so that no engine guesses differently from another.
 """
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ from penstock.query.expressions import USER, Call, Expression, Literal, conjunct
 from penstock.query.functions import parse_timestamp
 from penstock.query.typing import arithmetic_type, can_cast, common_type
 
-Resolver = Callable[[exp.Expression], Expression | None]
+Resolver = Callable[[exp.Expr], Expression | None]
 """Gives meaning to columns, group keys and aggregates; None for everything else."""
 
-_ARITHMETIC: dict[type[exp.Expression], str] = {
-    exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.Mod: "modulo", exp.IntDiv: "int_divide",
+_ARITHMETIC: dict[type[exp.Expr], str] = {
+    exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.Mod: "modulo",
+    exp.IntDiv: "int_divide",
 }  # fmt: skip
-_COMPARISON: dict[type[exp.Expression], str] = {
-    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.NullSafeEQ: "null_safe_eq",
+_COMPARISON: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
+    exp.NullSafeEQ: "null_safe_eq",
 }  # fmt: skip
-_TEXT: dict[type[exp.Expression], tuple[str, DataType]] = {
+_TEXT: dict[type[exp.Expr], tuple[str, DataType]] = {
     exp.Lower: ("lower", STRING), exp.Upper: ("upper", STRING), exp.Length: ("length", INT), exp.Trim: ("trim", STRING),
 }  # fmt: skip
-_PARTS: dict[type[exp.Expression], str] = {
-    exp.Year: "year", exp.Month: "month", exp.Day: "day", exp.DayOfMonth: "day", exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second",
+_PARTS: dict[type[exp.Expr], str] = {
+    exp.Year: "year", exp.Month: "month", exp.Day: "day", exp.DayOfMonth: "day", exp.Hour: "hour",
+    exp.Minute: "minute", exp.Second: "second",
 }  # fmt: skip
 
 
-def position(node: exp.Expression) -> tuple[int, int]:
+def position(node: exp.Expr) -> tuple[int, int]:
     """Line and column where a node starts, from the first of its parts that knows; zeros if none does."""
     places = [m for n in node.walk() if "line" in (m := n.meta)]
     if not places:
@@ -52,19 +55,19 @@ class ExpressionBinder:
         """`resolve` is asked first about every node."""
         self.catalog, self.sql, self.resolve = catalog, sql, resolve
 
-    def error(self, what: str, node: exp.Expression, hint: str = "", got: str = "") -> QueryError:
+    def error(self, what: str, node: exp.Expr, hint: str = "", got: str = "") -> QueryError:
         """An error that points at `node`."""
         line, column = position(node)
         return QueryError(what, sql=self.sql, line=line, column=column, got=got or node.sql("spark"), hint=hint)
 
-    def predicate(self, node: exp.Expression) -> Expression:
+    def predicate(self, node: exp.Expr) -> Expression:
         """An expression that must be boolean."""
         bound = self.bind(node)
         if bound.type not in (BOOLEAN, VOID):
             raise self.error("A condition must be boolean.", node, got=f"{node.sql('spark')} of type {bound.type}")
         return bound
 
-    def bind(self, node: exp.Expression) -> Expression:
+    def bind(self, node: exp.Expr) -> Expression:
         """The typed expression."""
         resolved = self.resolve(node)
         if resolved is not None:
@@ -89,10 +92,12 @@ class ExpressionBinder:
             return Call("not", (self.predicate(node.this),), BOOLEAN)
         bound = self._condition(node) or self._conditional(node) or self._function(node)
         if bound is None:
-            raise self.error("This expression is not supported.", node, hint="register a Python function with flow.function(…)")
+            raise self.error(
+                "This expression is not supported.", node, hint="register a Python function with flow.function(…)"
+            )
         return bound
 
-    def _constant_or_negation(self, node: exp.Expression) -> Expression:
+    def _constant_or_negation(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.Null):
             return Literal(None, VOID)
         if isinstance(node, exp.Boolean):
@@ -116,18 +121,21 @@ class ExpressionBinder:
             return Literal(value, decimal(max(len(value.as_tuple().digits), scale), scale))
         return Literal(int(text), INT if abs(int(text)) < 2**31 else BIGINT)
 
-    def _arithmetic(self, node: exp.Expression, name: str) -> Expression:
+    def _arithmetic(self, node: exp.Expr, name: str) -> Expression:
         if isinstance(node.expression, exp.Interval) or isinstance(node.this, exp.Interval):
             return self._shift(node, name)
         left, right = self.bind(node.this), self.bind(node.expression)
         type_ = arithmetic_type(name, left, right)
         if type_ is None:
             raise self.error(
-                "Arithmetic needs numbers.", node, got=f"{left.type} and {right.type}", hint="CAST the operands, or use INTERVAL with a timestamp"
+                "Arithmetic needs numbers.",
+                node,
+                got=f"{left.type} and {right.type}",
+                hint="CAST the operands, or use INTERVAL with a timestamp",
             )
         return Call(name, (left, right), type_)
 
-    def _shift(self, node: exp.Expression, name: str) -> Expression:
+    def _shift(self, node: exp.Expr, name: str) -> Expression:
         left, right = node.this, node.expression
         if isinstance(left, exp.Interval) and name == "add":
             left, right = right, left
@@ -141,25 +149,29 @@ class ExpressionBinder:
         except StreamError:
             ticks = None
         if ticks is None:
-            raise self.error("The INTERVAL has no fixed length.", node, got=text.strip(), hint="use weeks or smaller units")
+            raise self.error(
+                "The INTERVAL has no fixed length.", node, got=text.strip(), hint="use weeks or smaller units"
+            )
         return Call("time_add", (base, Literal(ticks if name == "add" else -ticks, BIGINT)), TIMESTAMP)
 
-    def _alike(self, left: Expression, right: Expression, node: exp.Expression) -> tuple[Expression, Expression]:
+    def _alike(self, left: Expression, right: Expression, node: exp.Expr) -> tuple[Expression, Expression]:
         if left.type == TIMESTAMP and isinstance(right, Literal) and right.type == STRING:
             return left, self._timestamp(right, node)
         if right.type == TIMESTAMP and isinstance(left, Literal) and left.type == STRING:
             return self._timestamp(left, node), right
         if common_type(left.type, right.type) is None:
-            raise self.error("These types cannot be compared.", node, got=f"{left.type} and {right.type}", hint="CAST one of them")
+            raise self.error(
+                "These types cannot be compared.", node, got=f"{left.type} and {right.type}", hint="CAST one of them"
+            )
         return left, right
 
-    def _timestamp(self, literal: Literal, node: exp.Expression) -> Literal:
+    def _timestamp(self, literal: Literal, node: exp.Expr) -> Literal:
         try:
             return Literal(parse_timestamp(str(literal.value)), TIMESTAMP)
         except ValueError:
             raise self.error("Not a timestamp.", node, got=str(literal), hint="write '2026-01-31 12:00:00'") from None
 
-    def _condition(self, node: exp.Expression) -> Expression | None:
+    def _condition(self, node: exp.Expr) -> Expression | None:
         if isinstance(node, exp.Is):
             if isinstance(node.expression, exp.Null):
                 return Call("is_null", (self.bind(node.this),), BOOLEAN)
@@ -177,13 +189,15 @@ class ExpressionBinder:
             return Call("like", (self._string(node.this), self._string(node.expression)), BOOLEAN)
         return None
 
-    def _string(self, node: exp.Expression) -> Expression:
+    def _string(self, node: exp.Expr) -> Expression:
         bound = self.bind(node)
         if bound.type not in (STRING, VOID):
-            raise self.error("Text is expected.", node, got=f"{node.sql('spark')} of type {bound.type}", hint="CAST(… AS STRING)")
+            raise self.error(
+                "Text is expected.", node, got=f"{node.sql('spark')} of type {bound.type}", hint="CAST(… AS STRING)"
+            )
         return bound
 
-    def _conditional(self, node: exp.Expression) -> Expression | None:
+    def _conditional(self, node: exp.Expr) -> Expression | None:
         if isinstance(node, exp.Case):
             tests = [(i.this, i.args["true"]) for i in node.args["ifs"]]
             if node.this is not None:
@@ -201,7 +215,9 @@ class ExpressionBinder:
             return Call(name, tuple(self._to(a, type_) for a in args), type_)
         return None
 
-    def _case(self, tests: list[tuple[exp.Expression, exp.Expression]], default: exp.Expression | None, node: exp.Expression) -> Expression:
+    def _case(
+        self, tests: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, node: exp.Expr
+    ) -> Expression:
         conditions = [self.predicate(test) for test, _ in tests]
         values = [self.bind(value) for _, value in tests]
         values.append(self.bind(default) if default is not None else Literal(None, VOID))
@@ -211,12 +227,17 @@ class ExpressionBinder:
             args += [condition, self._to(value, type_)]
         return Call("case", (*args, self._to(values[-1], type_)), type_)
 
-    def _common(self, types: list[DataType], node: exp.Expression) -> DataType:
+    def _common(self, types: list[DataType], node: exp.Expr) -> DataType:
         result: DataType | None = VOID
         for type_ in types:
             result = common_type(result, type_) if result is not None else None
         if result is None:
-            raise self.error("The branches have types that do not go together.", node, got=", ".join(map(str, types)), hint="CAST them to one type")
+            raise self.error(
+                "The branches have types that do not go together.",
+                node,
+                got=", ".join(map(str, types)),
+                hint="CAST them to one type",
+            )
         return result
 
     @staticmethod
@@ -227,7 +248,7 @@ class ExpressionBinder:
             return Literal(None, type_)
         return Call("cast", (expression,), type_)
 
-    def _function(self, node: exp.Expression) -> Expression | None:
+    def _function(self, node: exp.Expr) -> Expression | None:
         kind = type(node)
         if isinstance(node, exp.Cast):
             return self._cast(node)
@@ -258,10 +279,12 @@ class ExpressionBinder:
             function = self.catalog.functions.get(node.name.lower())
             if function is not None:
                 return Call(USER + function.name, tuple(self.bind(a) for a in node.expressions), function.returns)
-            raise self.error("Unknown function.", node, got=node.name, hint="register it with flow.function(…) or flow.aggregate(…)")
+            raise self.error(
+                "Unknown function.", node, got=node.name, hint="register it with flow.function(…) or flow.aggregate(…)"
+            )
         return None
 
-    def _number_function(self, node: exp.Expression) -> Expression | None:
+    def _number_function(self, node: exp.Expr) -> Expression | None:
         value = self.bind(node.this)
         if not value.type.is_numeric:
             raise self.error("A number is expected.", node, got=str(value.type))

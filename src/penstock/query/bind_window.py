@@ -1,7 +1,7 @@
 """From a window clause to a window: which kind it is, on which attribute, in which units.
 
-A window can only stand on a progressing attribute, since nothing else says when it is complete. The stream's time is one; `row-num`, the
-number of a row by arrival, is another that every stream has.
+A window can only stand on a progressing attribute, since nothing else says when it is complete. The stream's time is
+one; `row-num`, the number of a row by arrival, is another that every stream has.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class WindowBinder:
         if clause.rattr is not None or clause.sattr is not None or clause.sattr_rank is not None:
             return self._slide_by_tuple()
         if clause.wa is None:
-            raise self.error("The window does not say which attribute it is on.", "clause", hint="add WA and the time attribute")
+            raise self.error(
+                "The window does not say which attribute it is on.", "clause", hint="add WA and the time attribute"
+            )
         if clause.pa:
             return self._partitioned()
         attribute = self._progressing(clause.wa, "wa")
@@ -63,7 +65,9 @@ class WindowBinder:
                 raise self.error("A tumbling window has no SLIDE of its own.", "slide", got=str(clause.slide))
             return SlidingWindow(attribute, domain, range_, range_, self._origin(domain))
         if clause.slide is None:
-            raise self.error("SLIDE is missing.", "range", hint="add SLIDE, or write RANGE TUMBLING for windows that do not overlap")
+            raise self.error(
+                "SLIDE is missing.", "range", hint="add SLIDE, or write RANGE TUMBLING for windows that do not overlap"
+            )
         return SlidingWindow(attribute, domain, range_, self._length("slide", domain), self._origin(domain))
 
     def _progressing(self, name: str, parameter: str) -> str:
@@ -72,7 +76,10 @@ class WindowBinder:
             bare = self._row_number_column() or ROW_NUMBER
         if bare not in self.schema:
             raise self.error(
-                "The windowing attribute does not exist.", parameter, got=name, hint=f"columns: {', '.join(f.name for f in self.schema.visible)}"
+                "The windowing attribute does not exist.",
+                parameter,
+                got=name,
+                hint=f"columns: {', '.join(f.name for f in self.schema.visible)}",
             )
         found = self.schema[bare].name
         if found != self.schema.time:
@@ -93,7 +100,9 @@ class WindowBinder:
         if ticks is None:
             unit = "a unit of time" if domain is Domain.TIMESTAMP else "rows or a plain number"
             what = "timestamp" if domain is Domain.TIMESTAMP else "number"
-            raise self.error(f"The unit of {name} does not fit a {what} attribute.", parameter, got=str(span), hint=f"use {unit}")
+            raise self.error(
+                f"The unit of {name} does not fit a {what} attribute.", parameter, got=str(span), hint=f"use {unit}"
+            )
         if ticks <= 0:
             raise self.error(f"{name} must be greater than zero.", parameter, got=str(span))
         return ticks
@@ -118,16 +127,25 @@ class WindowBinder:
             except ValueError:
                 pass
         what = "a timestamp in quotes" if domain is Domain.TIMESTAMP else "a whole number"
-        raise self.error("ORIGIN does not fit the windowing attribute.", "origin", got=repr(origin), hint=f"write {what}")
+        raise self.error(
+            "ORIGIN does not fit the windowing attribute.", "origin", got=repr(origin), hint=f"write {what}"
+        )
 
     def _partitioned(self) -> PartitionedWindow:
         if (self.clause.wa or "").lower() not in ROW_NUMBER_NAMES:
-            raise self.error("A partitioned window counts rows.", "pa", got=f"WA {self.clause.wa}", hint="use WA row-num, or GROUP BY instead of PA")
+            raise self.error(
+                "A partitioned window counts rows.",
+                "pa",
+                got=f"WA {self.clause.wa}",
+                hint="use WA row-num, or GROUP BY instead of PA",
+            )
         for name in self.clause.pa:
             if name not in self.schema:
                 raise self.error("The partitioning attribute does not exist.", "pa", got=name)
         names = tuple(self.schema[name].name for name in self.clause.pa)
-        return PartitionedWindow(self.schema.time or ROW_NUMBER, Domain.INTEGER, self._rows("range"), self._rows("slide"), names)
+        return PartitionedWindow(
+            self.schema.time or ROW_NUMBER, Domain.INTEGER, self._rows("range"), self._rows("slide"), names
+        )
 
     def _slide_by_tuple(self) -> SlideByTupleWindow:
         name = self.clause.rattr or self.clause.wa
@@ -138,9 +156,13 @@ class WindowBinder:
         if rank is not None and self.schema[rank.rsplit(".", 1)[-1]].name != attribute:
             raise self.error("rank() must be on the range attribute.", "sattr_rank", got=rank)
         if rank is None and (self.clause.sattr or "").lower() not in ROW_NUMBER_NAMES:
-            raise self.error("SATTR must be row-num or rank of the range attribute.", "sattr", got=str(self.clause.sattr))
+            raise self.error(
+                "SATTR must be row-num or rank of the range attribute.", "sattr", got=str(self.clause.sattr)
+            )
         domain = self.schema.domain
-        return SlideByTupleWindow(attribute, domain, self._length("range", domain), self._rows("slide"), rank is not None)
+        return SlideByTupleWindow(
+            attribute, domain, self._length("range", domain), self._rows("slide"), rank is not None
+        )
 
 
 def tick_window(schema: Schema) -> SlidingWindow:

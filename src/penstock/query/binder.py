@@ -1,7 +1,8 @@
 """From SQL text to a logical plan.
 
-Names are checked against the catalog, types are derived, window clauses are given their meaning. `FROM a UNION b` is bag union;
-`SELECT … UNION SELECT …` removes duplicates, `UNION ALL` does not. ORDER BY and LIMIT have no meaning on a stream without end and are refused.
+Names are checked against the catalog, types are derived, window clauses are given their meaning. `FROM a UNION b` is
+bag union; `SELECT … UNION SELECT …` removes duplicates, `UNION ALL` does not. ORDER BY and LIMIT have no meaning on a
+stream without end and are refused.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from penstock.query.typing import aggregate_type, common_type
 
 HIDDEN_TIME = "__time"
 
-_AGGREGATES: dict[type[exp.Expression], str] = {
+_AGGREGATES: dict[type[exp.Expr], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Variance: "var_samp",
     exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp", exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop",
 }  # fmt: skip
 _REFUSED = {
-    "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY", "windows": "WINDOW",
-    "distribute": "DISTRIBUTE BY", "sort": "SORT BY", "cluster": "CLUSTER BY",
+    "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
+    "windows": "WINDOW", "distribute": "DISTRIBUTE BY", "sort": "SORT BY", "cluster": "CLUSTER BY",
 }  # fmt: skip
 
 
@@ -73,7 +74,7 @@ class _Scope:
 class _Grouping:
     """The aggregation that a SELECT is being turned into: keys and arguments below, results above."""
 
-    keys: dict[str, tuple[exp.Expression, Expression]] = field(default_factory=dict)
+    keys: dict[str, tuple[exp.Expr, Expression]] = field(default_factory=dict)
     arguments: dict[Expression, str] = field(default_factory=dict)
     calls: dict[tuple[str, Expression | None, bool], AggregateCall] = field(default_factory=dict)
 
@@ -82,11 +83,11 @@ class _Binder:
     def __init__(self, sql: str, catalog: Catalog, clauses: list[WindowClause]) -> None:
         self.sql, self.catalog, self.clauses = sql, catalog, clauses
 
-    def error(self, what: str, node: exp.Expression, got: str = "", hint: str = "") -> QueryError:
+    def error(self, what: str, node: exp.Expr, got: str = "", hint: str = "") -> QueryError:
         line, column = position(node)
         return QueryError(what, sql=self.sql, line=line, column=column, got=got, hint=hint)
 
-    def query(self, tree: exp.Expression, named: dict[str, Node]) -> Node:
+    def query(self, tree: exp.Expr, named: dict[str, Node]) -> Node:
         with_ = tree.args.get("with_")
         if with_ is not None:
             named = dict(named)
@@ -98,7 +99,9 @@ class _Binder:
             return self._union(tree, named)
         if isinstance(tree, exp.Select):
             return self._select(tree, named)
-        raise self.error("This kind of query is not supported.", tree, got=type(tree).__name__.upper(), hint="use SELECT and UNION")
+        raise self.error(
+            "This kind of query is not supported.", tree, got=type(tree).__name__.upper(), hint="use SELECT and UNION"
+        )
 
     def _union(self, tree: exp.Union, named: dict[str, Node]) -> Node:
         self._refuse(tree)
@@ -106,21 +109,33 @@ class _Binder:
         first, second = (b.schema for b in branches)
         left, right = first.visible, second.visible
         if len(left) != len(right):
-            raise self.error("The sides of a UNION have different numbers of columns.", tree, got=f"{len(left)} and {len(right)}")
+            raise self.error(
+                "The sides of a UNION have different numbers of columns.", tree, got=f"{len(left)} and {len(right)}"
+            )
         if first.domain is not second.domain or first.lifetime != second.lifetime:
-            raise self.error("The sides of a UNION live on different time scales.", tree, hint="union streams of one kind of time and one SLIDE")
+            raise self.error(
+                "The sides of a UNION live on different time scales.",
+                tree,
+                hint="union streams of one kind of time and one SLIDE",
+            )
         types = []
         for a, b in zip(left, right, strict=True):
             type_ = common_type(a.type, b.type)
             if type_ is None:
-                raise self.error("The sides of a UNION have columns of different types.", tree, got=f"{a} and {b}", hint="CAST one of them")
+                raise self.error(
+                    "The sides of a UNION have columns of different types.",
+                    tree,
+                    got=f"{a} and {b}",
+                    hint="CAST one of them",
+                )
             types.append(type_)
         names = [f.name for f in left]
-        positions = [[f.name for f in s.visible].index(s.time) if s.time in [f.name for f in s.visible] else -1 for s in (first, second)]
-        shared = positions[0] if positions[0] == positions[1] and positions[0] >= 0 else -1
-        aligned = [
-            self._align(b, names, [f.name for f in b.schema.visible], types, shared) for b in branches
+        positions = [
+            [f.name for f in s.visible].index(s.time) if s.time in [f.name for f in s.visible] else -1
+            for s in (first, second)
         ]
+        shared = positions[0] if positions[0] == positions[1] and positions[0] >= 0 else -1
+        aligned = [self._align(b, names, [f.name for f in b.schema.visible], types, shared) for b in branches]
         flat = [x for b in aligned for x in (b.branches if isinstance(b, Union) else (b,))]
         union: Node = Union(tuple(flat))
         return Distinct(union) if tree.args.get("distinct") else union
@@ -140,14 +155,19 @@ class _Binder:
         columns.append((HIDDEN_TIME, Column(schema.time, schema[schema.time].type)))
         return Project(node, tuple(columns), HIDDEN_TIME, frozenset({HIDDEN_TIME}))
 
-    def _refuse(self, tree: exp.Expression) -> None:
+    def _refuse(self, tree: exp.Expr) -> None:
         for arg, name in _REFUSED.items():
             value = tree.args.get(arg)
             if value:
                 node = value[0] if isinstance(value, list) else value
-                raise self.error(f"{name} has no meaning on a stream.", node, got=name, hint="sort or cut the collected result instead")
+                raise self.error(
+                    f"{name} has no meaning on a stream.",
+                    node,
+                    got=name,
+                    hint="sort or cut the collected result instead",
+                )
 
-    def _relation(self, node: exp.Expression, named: dict[str, Node]) -> _Scope:
+    def _relation(self, node: exp.Expr, named: dict[str, Node]) -> _Scope:
         if isinstance(node, exp.Subquery):
             inner = self.query(node.this, named)
             return _Scope(inner, frozenset({node.alias.lower()} if node.alias else ()))
@@ -170,7 +190,9 @@ class _Binder:
             raise self.error("FROM is missing.", tree, hint="name the stream to read")
         if tree.args.get("joins"):
             raise UnsupportedError(
-                "Joins between streams are not supported yet.", got=tree.sql("spark")[:80], hint="union streams, or aggregate each by itself"
+                "Joins between streams are not supported yet.",
+                got=tree.sql("spark")[:80],
+                hint="union streams, or aggregate each by itself",
             )
         scope = self._relation(from_.this, named)
         items, clause = self._take_marker(tree)
@@ -189,7 +211,7 @@ class _Binder:
             result = self._projection(items, scope.node, binder)
         return Distinct(result) if tree.args.get("distinct") else result
 
-    def _take_marker(self, tree: exp.Select) -> tuple[list[exp.Expression], WindowClause | None]:
+    def _take_marker(self, tree: exp.Select) -> tuple[list[exp.Expr], WindowClause | None]:
         """The select list without markers, and the clause they stood for."""
         items, found = [], []
         for item in tree.expressions:
@@ -199,7 +221,18 @@ class _Binder:
                 items.append(item)
         for other in found[1:]:
             first = found[0]
-            parameters = ("range", "range_all", "tumbling", "slide", "wa", "pa", "rattr", "sattr", "sattr_rank", "origin")
+            parameters = (
+                "range",
+                "range_all",
+                "tumbling",
+                "slide",
+                "wa",
+                "pa",
+                "rattr",
+                "sattr",
+                "sattr_rank",
+                "origin",
+            )
             if any(getattr(other, p) != getattr(first, p) for p in parameters):
                 raise QueryError(
                     "The window clauses of one SELECT differ; one clause serves all of its aggregates.",
@@ -207,27 +240,31 @@ class _Binder:
                 )  # fmt: skip
         return items, (found[0] if found else None)
 
-    def _plain(self, node: exp.Expression, scope: _Scope, binder: ExpressionBinder) -> Expression | None:
+    def _plain(self, node: exp.Expr, scope: _Scope, binder: ExpressionBinder) -> Expression | None:
         """Columns of a SELECT without aggregation; an aggregate here is out of place."""
         if self._aggregate_name(node):
             raise binder.error("An aggregate cannot stand here.", node, hint="use HAVING for conditions on aggregates")
         return scope.column(node, binder) if isinstance(node, exp.Column) else None
 
-    def _aggregate_name(self, node: exp.Expression) -> str | None:
+    def _aggregate_name(self, node: exp.Expr) -> str | None:
         if type(node) in _AGGREGATES:
             return _AGGREGATES[type(node)]
         if isinstance(node, exp.Anonymous) and node.name.lower() in self.catalog.aggregates:
             return USER + node.name.lower()
         return None
 
-    def _projection(self, items: list[exp.Expression], node: Node, binder: ExpressionBinder) -> Node:
+    def _projection(self, items: list[exp.Expr], node: Node, binder: ExpressionBinder) -> Node:
         columns = self._columns(items, node.schema, binder)
         schema = node.schema
-        if all(isinstance(e, Column) and e.name == n for n, e in columns) and [n for n, _ in columns] == [f.name for f in schema.visible]:
+        if all(isinstance(e, Column) and e.name == n for n, e in columns) and [n for n, _ in columns] == [
+            f.name for f in schema.visible
+        ]:
             return node
         return _project(node, columns)
 
-    def _columns(self, items: list[exp.Expression], schema: Schema, binder: ExpressionBinder) -> list[tuple[str, Expression]]:
+    def _columns(
+        self, items: list[exp.Expr], schema: Schema, binder: ExpressionBinder
+    ) -> list[tuple[str, Expression]]:
         columns: list[tuple[str, Expression]] = []
         for item in items:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
@@ -240,7 +277,12 @@ class _Binder:
     # Aggregation
 
     def _aggregation(
-        self, tree: exp.Select, items: list[exp.Expression], scope: _Scope, window_binder: WindowBinder | None, below: ExpressionBinder
+        self,
+        tree: exp.Select,
+        items: list[exp.Expr],
+        scope: _Scope,
+        window_binder: WindowBinder | None,
+        below: ExpressionBinder,
     ) -> Node:
         grouping = _Grouping()
         self._bind_keys(tree, items, below, grouping)
@@ -259,7 +301,9 @@ class _Binder:
             if isinstance(item, exp.Star):
                 raise self.error("SELECT * cannot be aggregated.", item, hint="name the columns")
             bound = above.bind(item.unalias())
-            if not (isinstance(bound, Column) and bound.name in WINDOW_FIELDS and item.alias_or_name.lower() == bound.name):
+            if not (
+                isinstance(bound, Column) and bound.name in WINDOW_FIELDS and item.alias_or_name.lower() == bound.name
+            ):
                 columns.append((_name(item, bound, len(columns)), bound))
 
         aggregate = WindowAggregate(
@@ -270,7 +314,12 @@ class _Binder:
         return _project(node, _unique(lead + columns))
 
     def _window(
-        self, tree: exp.Select, items: list[exp.Expression], schema: Schema, window_binder: WindowBinder | None, grouping: _Grouping
+        self,
+        tree: exp.Select,
+        items: list[exp.Expr],
+        schema: Schema,
+        window_binder: WindowBinder | None,
+        grouping: _Grouping,
     ) -> AnyWindow:
         if window_binder is not None:
             return window_binder.bind()
@@ -284,7 +333,9 @@ class _Binder:
             hint=f"add [RANGE 10 minutes, SLIDE 1 minute, WA {schema.time}] after it, or GROUP BY {schema.time}",
         )
 
-    def _bind_keys(self, tree: exp.Select, items: list[exp.Expression], below: ExpressionBinder, grouping: _Grouping) -> None:
+    def _bind_keys(
+        self, tree: exp.Select, items: list[exp.Expr], below: ExpressionBinder, grouping: _Grouping
+    ) -> None:
         group = tree.args.get("group")
         for key in group.expressions if group is not None else ():
             source = key
@@ -294,7 +345,9 @@ class _Binder:
                     raise self.error("GROUP BY names a position that the select list has not.", tree, got=str(index))
                 source = items[index - 1].unalias()
             elif isinstance(key, exp.Column) and not key.table:
-                alias = next((i for i in items if isinstance(i, exp.Alias) and i.alias.lower() == key.name.lower()), None)
+                alias = next(
+                    (i for i in items if isinstance(i, exp.Alias) and i.alias.lower() == key.name.lower()), None
+                )
                 if alias is not None and not isinstance(alias.this, exp.Column):
                     source = alias.this
             bound = below.bind(source)
@@ -302,11 +355,18 @@ class _Binder:
             grouping.keys[name] = (source, bound)
 
     def _grouped(
-        self, node: exp.Expression, grouping: _Grouping, below: ExpressionBinder, above: ExpressionBinder, window: AnyWindow
+        self,
+        node: exp.Expr,
+        grouping: _Grouping,
+        below: ExpressionBinder,
+        above: ExpressionBinder,
+        window: AnyWindow,
     ) -> Expression | None:
         """Group keys, aggregates and window fields in a select list or HAVING."""
         for name, (source, bound) in grouping.keys.items():
-            if node == source or (isinstance(node, exp.Column) and isinstance(bound, Column) and node.name.lower() == bound.name.lower()):
+            if node == source or (
+                isinstance(node, exp.Column) and isinstance(bound, Column) and node.name.lower() == bound.name.lower()
+            ):
                 return Column(name, bound.type)
         function = self._aggregate_name(node)
         if function is not None:
@@ -316,10 +376,15 @@ class _Binder:
                 schema = WindowAggregate(_Nothing(), window, (), ()).schema
                 return Column(node.name.lower(), schema[node.name.lower()].type)
             below.bind(node)
-            raise above.error("The column is neither grouped nor aggregated.", node, got=node.name, hint=f"add {node.name} to GROUP BY, or aggregate it")
+            raise above.error(
+                "The column is neither grouped nor aggregated.",
+                node,
+                got=node.name,
+                hint=f"add {node.name} to GROUP BY, or aggregate it",
+            )
         return None
 
-    def _call(self, function: str, node: exp.Expression, grouping: _Grouping, below: ExpressionBinder) -> Expression:
+    def _call(self, function: str, node: exp.Expr, grouping: _Grouping, below: ExpressionBinder) -> Expression:
         args = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
         if len(args) != 1 or (isinstance(node, exp.Count) and node.expressions):
             raise below.error("An aggregate takes one argument.", node)
@@ -343,7 +408,9 @@ class _Binder:
         else:
             found = aggregate_type(function, argument.type if argument is not None else None)
             if found is None:
-                raise below.error(f"{function} does not apply to this type.", node, got=str(argument.type if argument else "*"))
+                raise below.error(
+                    f"{function} does not apply to this type.", node, got=str(argument.type if argument else "*")
+                )
             type_ = found
         key = (function, argument, distinct)
         if key not in grouping.calls:
@@ -351,7 +418,12 @@ class _Binder:
             if argument is not None:
                 name = grouping.arguments.setdefault(argument, f"__arg{len(grouping.arguments)}")
             grouping.calls[key] = AggregateCall(
-                function, name, type_, f"__agg{len(grouping.calls)}", distinct, argument.type if argument is not None else None
+                function,
+                name,
+                type_,
+                f"__agg{len(grouping.calls)}",
+                distinct,
+                argument.type if argument is not None else None,
             )
         return Column(grouping.calls[key].name, type_)
 
@@ -382,11 +454,11 @@ def _project(node: Node, columns: list[tuple[str, Expression]]) -> Project:
     return Project(node, (*columns, hidden), HIDDEN_TIME, frozenset({HIDDEN_TIME}))
 
 
-def _with_aliases(node: exp.Expression, items: list[exp.Expression]) -> exp.Expression:
+def _with_aliases(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
     """HAVING may use the select list's aliases."""
     aliases = {i.alias.lower(): i.this for i in items if isinstance(i, exp.Alias)}
 
-    def replace(n: exp.Expression) -> exp.Expression:
+    def replace(n: exp.Expr) -> exp.Expr:
         if isinstance(n, exp.Column) and not n.table and n.name.lower() in aliases:
             return aliases[n.name.lower()].copy()
         return n
@@ -394,7 +466,7 @@ def _with_aliases(node: exp.Expression, items: list[exp.Expression]) -> exp.Expr
     return node.copy().transform(replace)
 
 
-def _name(item: exp.Expression, bound: Expression, index: int) -> str:
+def _name(item: exp.Expr, bound: Expression, index: int) -> str:
     """The name of an output column: the alias, the column's own, or one made from the aggregate."""
     if isinstance(item, exp.Alias):
         return str(item.alias)

@@ -1,8 +1,9 @@
 """The window clause in square brackets, as the papers write it.
 
-`[RANGE 10 minutes, SLIDE 1 minute, WA ts]` after an aggregate or after a stream. The parameters: `RANGE` (a length, `ALL`, or
-`TUMBLING` and a length), `SLIDE`, `WA` or `WATTR` (the windowing attribute), `PA` (partitioning attributes), `RATTR` and `SATTR` (attributes
-of range and slide where they differ), `ORIGIN` (where windows align). Here it is only read; the binder gives it meaning.
+`[RANGE 10 minutes, SLIDE 1 minute, WA ts]` after an aggregate or after a stream. The parameters: `RANGE` (a length,
+`ALL`, or `TUMBLING` and a length), `SLIDE`, `WA` or `WATTR` (the windowing attribute), `PA` (partitioning attributes),
+`RATTR` and `SATTR` (attributes of range and slide where they differ), `ORIGIN` (where windows align). Here it is only
+read; the binder gives it meaning.
 """
 
 from __future__ import annotations
@@ -111,9 +112,7 @@ class ClauseReader:
             self._set("origin", self._origin(), token)
         else:
             self.at -= 1
-            raise self._error(
-                "Unknown window parameter.", hint=f"known ones are {', '.join(sorted(KEYWORDS))}"
-            )
+            raise self._error("Unknown window parameter.", hint=f"known ones are {', '.join(sorted(KEYWORDS))}")
 
     def _set(self, name: str, value: object, token: Token) -> None:
         if name in self.values:
@@ -130,7 +129,9 @@ class ClauseReader:
             self.at += 1
         token = self._token()
         if token.token_type != TokenType.NUMBER:
-            raise self._error("A window length must start with a number.", hint="for example RANGE 10 minutes or RANGE 1000 rows")
+            raise self._error(
+                "A window length must start with a number.", hint="for example RANGE 10 minutes or RANGE 1000 rows"
+            )
         self.at += 1
         unit = ""
         if self.at < len(self.tokens) and self._text() != ",":
@@ -141,7 +142,9 @@ class ClauseReader:
         try:
             span = make_span(token.text, unit)
         except StreamError as error:
-            raise QueryError(error.what, sql=self.sql, line=token.line, column=column_of(token), got=error.got) from None
+            raise QueryError(
+                error.what, sql=self.sql, line=token.line, column=column_of(token), got=error.got
+            ) from None
         return Span(-span.amount, span.unit) if negative else span
 
     def _attribute(self) -> str:

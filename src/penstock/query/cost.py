@@ -1,8 +1,10 @@
-"""The planner's cost model for window aggregates: the thesis's formulas 6.1-6.4 with the factor SLIDE/GCD that their per-pane terms lack.
+"""The planner's cost model for window aggregates.
 
-Per window and group, with T rows per window, P panes per window and G groups, in units of one update: WID costs T (every row updates every
-window it is in); panes cost T/P*(SLIDE/GCD) for the new panes and then P combinations, or 2*SLIDE/GCD where functions can be taken out again.
-The number of rows per pane is not known when a query is planned, so the model takes `ROWS_PER_PANE`, at which the thesis measured.
+It is the thesis's formulas 6.1-6.4, with the factor SLIDE/GCD that their per-pane terms lack.
+Per window and group, with T rows per window, P panes per window and G groups, in units of one update: WID costs T
+(every row updates every window it is in); panes cost T/P*(SLIDE/GCD) for the new panes and then P combinations, or
+2*SLIDE/GCD where functions can be taken out again. The number of rows per pane is not known when a query is planned, so
+the model takes `ROWS_PER_PANE`, at which the thesis measured.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ class Choice:
 def is_differential(node: WindowAggregate) -> bool:
     """Whether every aggregate can be taken out of a window exactly."""
     return all(
-        a.function in _DIFFERENTIAL and not a.distinct and not (a.argument_type is not None and a.argument_type.is_fractional and a.function != "count")
+        a.function in _DIFFERENTIAL
+        and not a.distinct
+        and not (a.argument_type is not None and a.argument_type.is_fractional and a.function != "count")
         for a in node.aggregates
     )
 

@@ -1,4 +1,4 @@
-"""A plan as a tree for people: what each operator computes, how the engine runs it and why, what is known of its output."""
+"""A plan as a tree for people: what each operator computes, how it is run and why, what is known of its output."""
 
 from __future__ import annotations
 

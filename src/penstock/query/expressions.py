@@ -1,7 +1,8 @@
 """Scalar expressions: three frozen nodes, each with its SQL type.
 
-`Call` covers operators, functions, casts and CASE alike: what it means is told by its name, which every evaluator knows from
-`penstock.query.functions`. An aggregate call is not a scalar expression: it names a function and the column it reads.
+`Call` covers operators, functions, casts and CASE alike: what it means is told by its name, which every evaluator knows
+from `penstock.query.functions`. An aggregate call is not a scalar expression: it names a function and the column it
+reads.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ USER = "user:"
 """Prefix of the names of user functions in `Call.name`."""
 
 _INFIX = {
-    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%", "int_divide": "div", "eq": "=", "ne": "<>", "lt": "<",
-    "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "like": "LIKE", "null_safe_eq": "<=>",
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%", "int_divide": "div",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "like": "LIKE", "null_safe_eq": "<=>",
 }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """What every scalar function means on single values: SQL nulls, ANSI overflow, Java's rounding.
 
-Each takes the values of its arguments and the result type. Those in `STRICT` give null when any argument is null and are never
-called with one. Overflow, division by zero and casts that fail are errors, on every engine, as they are in Spark under ANSI.
+Each takes the values of its arguments and the result type. Those in `STRICT` give null when any argument is null and
+are never called with one. Overflow, division by zero and casts that fail are errors, on every engine, as they are in
+Spark under ANSI.
 """
 
 from __future__ import annotations
@@ -170,7 +171,9 @@ def _cast(args: list[Any], type_: DataType) -> Any:
         return float(value)
     except (ValueError, InvalidOperation):
         raise EvaluationError(
-            f"The value cannot be cast to {type_}.", got=repr(value), hint="clean the value first, for example with CASE"
+            f"The value cannot be cast to {type_}.",
+            got=repr(value),
+            hint="clean the value first, for example with CASE",
         ) from None
 
 

@@ -1,7 +1,7 @@
 """The logical plan: frozen nodes, each of which derives its schema and properties from its inputs.
 
-A node says what is computed, never how. Aggregation reads plain columns only: a projection below it computes keys and arguments, one
-above it computes what the select list makes of the results.
+A node says what is computed, never how. Aggregation reads plain columns only: a projection below it computes keys and
+arguments, one above it computes what the select list makes of the results.
 """
 
 from __future__ import annotations
@@ -250,7 +250,8 @@ class SlidingWindow(Window):
     def __str__(self) -> str:
         """As a clause."""
         origin = f", ORIGIN {show_ticks(self.origin, self.domain)}" if self.origin else ""
-        return f"[RANGE {show_span(self.range, self.domain)}, SLIDE {show_span(self.slide, self.domain)}, WA {self.attribute}{origin}]"
+        lengths = f"RANGE {show_span(self.range, self.domain)}, SLIDE {show_span(self.slide, self.domain)}"
+        return f"[{lengths}, WA {self.attribute}{origin}]"
 
 
 @dataclass(frozen=True)
@@ -275,12 +276,14 @@ class PartitionedWindow(Window):
 
     def __str__(self) -> str:
         """As a clause."""
-        return f"[RANGE {self.range} rows, SLIDE {self.slide} rows, WA {self.attribute}, PA {', '.join(self.partition)}]"
+        return (
+            f"[RANGE {self.range} rows, SLIDE {self.slide} rows, WA {self.attribute}, PA {', '.join(self.partition)}]"
+        )
 
 
 @dataclass(frozen=True)
 class SlideByTupleWindow(Window):
-    """A window that ends at every `slide`-th row, by arrival or by rank of the range attribute, and reaches back `range`."""
+    """A window ends at every `slide`-th row, by arrival or by rank of the range attribute, and reaches back `range`."""
 
     range: int
     slide: int
@@ -289,7 +292,9 @@ class SlideByTupleWindow(Window):
     def __str__(self) -> str:
         """As a clause."""
         by = f"rank({self.attribute})" if self.by_rank else "row-num"
-        return f"[RANGE {show_span(self.range, self.domain)}, RATTR {self.attribute}, SLIDE {self.slide} rows, SATTR {by}]"
+        return (
+            f"[RANGE {show_span(self.range, self.domain)}, RATTR {self.attribute}, SLIDE {self.slide} rows, SATTR {by}]"
+        )
 
 
 AnyWindow = SlidingWindow | LandmarkWindow | PartitionedWindow | SlideByTupleWindow
@@ -322,7 +327,9 @@ class WindowAggregate(Node):
     @cached_property
     def properties(self) -> StreamProperties:
         """Windows close in order, all groups of one window together."""
-        return StreamProperties(ordered=True, key=frozenset({"wid", *self.keys}), max_disorder=0, lifetime=self.schema.lifetime)
+        return StreamProperties(
+            ordered=True, key=frozenset({"wid", *self.keys}), max_disorder=0, lifetime=self.schema.lifetime
+        )
 
     @property
     def label(self) -> str:

@@ -21,10 +21,13 @@ def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog
         tree = sqlglot.parse_one(text, dialect="spark")
     except SqlglotError as error:
         raise StreamError(
-            "The predicate of punctuated() does not parse.", where=f"stream {stream}", got=text, hint=str(error).splitlines()[0]
+            "The predicate of punctuated() does not parse.",
+            where=f"stream {stream}",
+            got=text,
+            hint=str(error).splitlines()[0],
         ) from None
 
-    def resolve(node: exp.Expression) -> Expression | None:
+    def resolve(node: exp.Expr) -> Expression | None:
         if not isinstance(node, exp.Column):
             return None
         if node.name not in schema:
@@ -39,5 +42,8 @@ def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog
         return ExpressionBinder(catalog, text, resolve).predicate(tree)
     except QueryError as error:
         raise StreamError(
-            "The predicate of punctuated() is wrong: " + error.what, where=f"stream {stream}", got=error.got, hint=error.hint
+            "The predicate of punctuated() is wrong: " + error.what,
+            where=f"stream {stream}",
+            got=error.got,
+            hint=error.hint,
         ) from None

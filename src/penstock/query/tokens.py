@@ -1,7 +1,7 @@
 """From the papers' dialect to tokens that sqlglot parses.
 
-The text is tokenised once and the token list is rewritten, so that every token keeps its place in the user's text and errors
-point there. Four rewrites, in this order:
+The text is tokenised once and the token list is rewritten, so that every token keeps its place in the user's text and
+errors point there. Four rewrites, in this order:
 
 1. spelling: `GROUP-BY`, `GROUPBY` and the union sign;
 2. window clauses in square brackets are taken out and a marker is put first in the select list they belong to;
@@ -21,11 +21,12 @@ from penstock.query.clause import KEYWORDS, ClauseReader, WindowClause, column_o
 MARKER = "__window_clause"
 _SPARK = Dialect.get_or_raise("spark")
 _AFTER_FROM = {
-    TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT, TokenType.SEMICOLON,
+    TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
+    TokenType.SEMICOLON,
 }  # fmt: skip
 
 
-def parse(sql: str) -> tuple[exp.Expression, list[WindowClause]]:
+def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
     """The syntax tree and the window clauses that its markers refer to by number."""
     if not sql.strip():
         raise QueryError("The query is empty.", hint="write SELECT … FROM …")
@@ -93,10 +94,14 @@ def _take_clauses(tokens: list[Token], sql: str) -> tuple[list[Token], list[Wind
         if kind == TokenType.L_BRACKET and i + 1 < len(tokens) and tokens[i + 1].text.upper() in KEYWORDS:
             closing = next((j for j in range(i, len(tokens)) if tokens[j].token_type == TokenType.R_BRACKET), None)
             if closing is None:
-                raise QueryError("The window clause is not closed.", sql=sql, line=token.line, column=column_of(token), got="no ']'")
+                raise QueryError(
+                    "The window clause is not closed.", sql=sql, line=token.line, column=column_of(token), got="no ']'"
+                )
             place, after_from = scopes[-1]
             if place < 0 or not result:
-                raise QueryError("A window clause stands outside a SELECT.", sql=sql, line=token.line, column=column_of(token))
+                raise QueryError(
+                    "A window clause stands outside a SELECT.", sql=sql, line=token.line, column=column_of(token)
+                )
             reader = ClauseReader(tokens[i + 1 : closing], token, sql)
             clauses.append(reader.read(after_stream=bool(after_from), follows=result[-1].end))
             marker = [
@@ -180,7 +185,11 @@ def _union_chain(tokens: list[Token], start: int) -> tuple[list[Token] | None, i
     for n, part in enumerate(parts):
         if n:
             body += [_like(part[0], TokenType.UNION, "UNION"), _like(part[0], TokenType.ALL, "ALL")]
-        body += [_like(part[0], TokenType.SELECT, "SELECT"), _like(part[0], TokenType.STAR, "*"), _like(part[0], TokenType.FROM, "FROM")]
+        body += [
+            _like(part[0], TokenType.SELECT, "SELECT"),
+            _like(part[0], TokenType.STAR, "*"),
+            _like(part[0], TokenType.FROM, "FROM"),
+        ]
         body += part
     return [*body, _like(at, TokenType.R_PAREN, ")")], i
 

@@ -1,7 +1,8 @@
 """Result types under Spark's ANSI rules.
 
-Integers of two widths give the wider, an integer with a decimal gives a decimal, anything with floating point gives double.
-Division of integers gives double. Decimal arithmetic follows Spark's precision rules and loses scale past 38 digits.
+Integers of two widths give the wider, an integer with a decimal gives a decimal, anything with floating point gives
+double. Division of integers gives double. Decimal arithmetic follows Spark's precision rules and loses scale past 38
+digits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
     """The type that both can be brought to without loss, or None."""
     if left == right:
         return left
-    if left == VOID or right == VOID:
+    if VOID in (left, right):
         return right if left == VOID else left
     if left.is_integer and right.is_integer:
         return left if left.bits >= right.bits else right
@@ -49,7 +50,7 @@ def arithmetic_type(name: str, left: Expression, right: Expression) -> DataType 
     a, b = left.type, right.type
     if a == VOID and b == VOID:
         return DOUBLE if name == "divide" else None
-    if a == VOID or b == VOID:
+    if VOID in (a, b):
         a = b = a if b == VOID else b
     if not (a.is_numeric and b.is_numeric):
         return None
@@ -94,12 +95,14 @@ def aggregate_type(function: str, argument: DataType | None) -> DataType | None:
     return DOUBLE
 
 
-CASTABLE_TO_STRING = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "string", "decimal", "timestamp", "date"})
+CASTABLE_TO_STRING = frozenset(
+    {"boolean", "tinyint", "smallint", "int", "bigint", "string", "decimal", "timestamp", "date"}
+)
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether the three evaluators agree on this cast."""
-    if source == target or source == VOID:
+    if source in (target, VOID):
         return True
     if target == STRING:
         return source.name in CASTABLE_TO_STRING

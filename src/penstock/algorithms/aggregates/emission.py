@@ -1,4 +1,4 @@
-"""Which windows a bound closes, and the rows that come of them: what every window aggregate does alike at punctuation."""
+"""Which windows a bound closes, and the rows that come of them: what window aggregates do alike at punctuation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Aggregate functions as lift, combine, lower and, where it is exact, invert.
 
-`lift` makes a partial of one value, `combine` joins two, `lower` gives the result, `invert` takes a partial back out. A partial is None when no
-value that counts has come. Nulls do not count, except for `count(*)`. Taking a floating point number out of a sum does not give
-back the sum before it, so only counts and exact sums have `invert`. NaN is greater than any number, as in Spark.
+`lift` makes a partial of one value, `combine` joins two, `lower` gives the result, `invert` takes a partial back out. A
+partial is None when no value that counts has come. Nulls do not count, except for `count(*)`. Taking a floating point
+number out of a sum does not give back the sum before it, so only counts and exact sums have `invert`. NaN is greater
+than any number, as in Spark.
 
 Partials are never changed in place: the same one may sit in a pane and in a window.
 """
@@ -108,7 +109,9 @@ def _first_or_none(parts: tuple[Any, ...]) -> Any:
 
 
 def _count_distinct() -> AggregateFunction:
-    return AggregateFunction("count_distinct", _singleton, _union, len, empty=0, arrow=("distinct",), from_arrow=_as_set)
+    return AggregateFunction(
+        "count_distinct", _singleton, _union, len, empty=0, arrow=("distinct",), from_arrow=_as_set
+    )
 
 
 def _singleton(value: Any) -> frozenset[Any]:
@@ -125,7 +128,7 @@ def _as_set(parts: tuple[Any, ...]) -> frozenset[Any] | None:
 
 def canonical(value: Any) -> Any:
     """A value as a key: every NaN is one and the same object, so that groups and sets see it as equal."""
-    return math.nan if isinstance(value, float) and value != value else value
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
 
 
 # Sums carry how many values they hold, so that a sum from which everything was taken out is null again.
@@ -150,7 +153,11 @@ def _sum_from_arrow(parts: tuple[Any, ...]) -> tuple[Any, int] | None:
 def _check_bigint(partial: tuple[Any, int]) -> int:
     value = int(partial[0])
     if not -(2**63) <= value < 2**63:
-        raise EvaluationError("Arithmetic overflow in sum.", got=f"{value} does not fit bigint", hint="CAST the argument to decimal or double")
+        raise EvaluationError(
+            "Arithmetic overflow in sum.",
+            got=f"{value} does not fit bigint",
+            hint="CAST the argument to decimal or double",
+        )
     return value
 
 
@@ -202,13 +209,13 @@ def _avg_of(partial: tuple[Any, int]) -> float:
 def _avg(argument: DataType, result: DataType) -> AggregateFunction:
     exact = not argument.is_fractional
     return AggregateFunction(
-        "avg", _lift_sum if exact else _lift_float, _combine_sum, _DecimalAvg(result) if argument.is_decimal else _avg_of,
-        _invert_sum if exact else None, arrow=("sum", "count"), from_arrow=_sum_from_arrow,
+        "avg", _lift_sum if exact else _lift_float, _combine_sum,
+        _DecimalAvg(result) if argument.is_decimal else _avg_of, _invert_sum if exact else None, arrow=("sum", "count"), from_arrow=_sum_from_arrow,
     )  # fmt: skip
 
 
 def _nan_last(value: Any) -> Any:
-    return (value != value, value) if isinstance(value, float) else value
+    return (math.isnan(value), value) if isinstance(value, float) else value
 
 
 def _least(left: Any, right: Any) -> Any:
@@ -278,5 +285,10 @@ def _moments_from_arrow(parts: tuple[Any, ...]) -> Moments | None:
 def _moments(name: str) -> AggregateFunction:
     spread = _Spread(sample=name.endswith("_samp"), root=name.startswith("stddev"))
     return AggregateFunction(
-        name, _lift_moments, _combine_moments, spread, arrow=("count", "mean", "variance"), from_arrow=_moments_from_arrow
+        name,
+        _lift_moments,
+        _combine_moments,
+        spread,
+        arrow=("count", "mean", "variance"),
+        from_arrow=_moments_from_arrow,
     )

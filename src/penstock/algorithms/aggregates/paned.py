@@ -1,8 +1,9 @@
 """Paned-WID: partials per pane (PLQ), windows from panes (WLQ) (thesis 6.2).
 
-A row costs one update, whatever RANGE/SLIDE is. When windows close, a window is either the one before it with the panes that left taken out and those
-that entered put in (differential: every function has an exact `invert`), or the combination of its panes. Panes are given up as soon as
-no open window holds them. State: one page per pane, a list of pane ids, and for the differential form the running window.
+A row costs one update, whatever RANGE/SLIDE is. When windows close, a window is either the one before it with the panes
+that left taken out and those that entered put in (differential: every function has an exact `invert`), or the
+combination of its panes. Panes are given up as soon as no open window holds them. State: one page per pane, a list of
+pane ids, and for the differential form the running window.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from penstock.model.time import END_OF_TIME
 class PanedAggregate(WindowAggregateOperator):
     """Partials per pane, windows from panes."""
 
-    def __init__(self, schema: Schema, window: Sliding, grouping: Grouping, *, differential: bool | None = None) -> None:
+    def __init__(
+        self, schema: Schema, window: Sliding, grouping: Grouping, *, differential: bool | None = None
+    ) -> None:
         """`differential` None takes it where every function allows."""
         super().__init__(schema, window, grouping)
         exact = all(f.invert is not None for f in grouping.functions)

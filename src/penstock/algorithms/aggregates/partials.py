@@ -1,8 +1,8 @@
 """One pass from a batch to partials per group: the low level of two-level aggregation.
 
-`Grouping` knows which columns are keys and arguments. `absorb` adds rows one at a time to a table of partials; `reduce` brings a columnar
-batch down to one row per (slot, group) with Arrow and gives partials, so that the work in Python is per group and not per row. Both give the
-same partials; floating point sums may differ in the last digits.
+`Grouping` knows which columns are keys and arguments. `absorb` adds rows one at a time to a table of partials; `reduce`
+brings a columnar batch down to one row per (slot, group) with Arrow and gives partials, so that the work in Python is
+per group and not per row. Both give the same partials; floating point sums may differ in the last digits.
 """
 
 from __future__ import annotations
@@ -90,11 +90,16 @@ class Grouping:
             name = "slot" if index is None else f"a{n}"
             if index is not None:
                 column = table.column(index)
-                columns[name] = pc.cast(column, pa.float64()) if "variance" in function.arrow and not pa.types.is_floating(column.type) else column
+                columns[name] = (
+                    pc.cast(column, pa.float64())
+                    if "variance" in function.arrow and not pa.types.is_floating(column.type)
+                    else column
+                )
             wanted += [(name, part) for part in function.arrow]
         grouped = pa.table(columns).group_by(["slot", *(f"k{n}" for n in range(len(self.keys)))], use_threads=False)
         reduced = grouped.aggregate(wanted)
-        # Arrow may name two aggregates alike, so columns are taken by position: keys first, then in the order asked for.
+        # Arrow may name two aggregates alike, so columns are taken by position: keys first, then in the order asked
+        # for.
         width = 1 + len(self.keys)
         by_position = pa.Table.from_arrays(reduced.columns, names=[str(i) for i in range(reduced.num_columns)])
         for row in rows_of(by_position):

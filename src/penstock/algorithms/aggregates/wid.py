@@ -1,7 +1,7 @@
-"""WID: the bucket operator tags a row with the ids of its windows, and those ids are one more grouping attribute (thesis 6.1).
+"""WID: the bucket operator tags a row with its windows' ids, which are one more grouping attribute (thesis 6.1).
 
-State: one table of partials per open window. A row costs one update per window that holds it, so RANGE/SLIDE updates. A bound closes
-every window that ends at or before it (the printed figure closes one; see docs/papers/window-queries.md).
+State: one table of partials per open window. A row costs one update per window that holds it, so RANGE/SLIDE updates. A
+bound closes every window that ends at or before it (the printed figure closes one; see docs/papers/window-queries.md).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class WidAggregate(WindowAggregateOperator):
 
 
 def bucket(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each value once per window that holds it: row positions and window ids, from the first and last ids of each value."""
+    """Each value once per window that holds it: row positions and window ids, from each value's first and last ids."""
     counts = np.maximum(last - first + 1, 0)
     positions = np.repeat(np.arange(len(values)), counts)
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

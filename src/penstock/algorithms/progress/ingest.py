@@ -1,9 +1,10 @@
 """Ingest: where a stream enters a query. It puts late rows aside and turns what is known of progress into punctuation.
 
-A row is late when its time is below the bound that precedes it; it is given back as `Rejected` with that bound, and counts nowhere. `RowIngest` judges each
-row by the rows before it. `BatchIngest` is for sources that give no order inside a batch: it judges by the bound after the batches before, and is told by
-`advance` when a batch is complete. Punctuation is put out only when it crosses a boundary that the consumer named as useful (thesis 8.1):
-between two boundaries no window can close.
+A row is late when its time is below the bound that precedes it; it is given back as `Rejected` with that bound, and
+counts nowhere. `RowIngest` judges each row by the rows before it. `BatchIngest` is for sources that give no order
+inside a batch: it judges by the bound after the batches before, and is told by `advance` when a batch is complete.
+Punctuation is put out only when it crosses a boundary that the consumer named as useful (thesis 8.1): between two
+boundaries no window can close.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Ingest(Operator):
     def __init__(
         self, schema: Schema, tracker: Tracker, marks_of: MarksOf | None = None, useful: tuple[int, int] = (1, 0)
     ) -> None:
-        """`marks_of` gives the tracker what it asks for besides time; `useful` is the step and origin of useful bounds."""
+        """`marks_of` gives the tracker what it asks for besides time; `useful`: step and origin of useful bounds."""
         super().__init__(schema)
         self.tracker, self.marks_of = tracker, marks_of
         self.step, self.origin = useful

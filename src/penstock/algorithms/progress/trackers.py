@@ -1,8 +1,9 @@
 """From arrivals to bounds, one tracker per kind of progress (thesis 8.1).
 
-A tracker sums up arrivals (`summarise`), joins summaries of parts of a batch (`join`) and carries its state on (`advance`); `bound` is what the state allows.
-That is all there is where a source gives no order inside a batch: every row is judged by the bound after the batch before. Where order
-inside a batch counts, `by_row` gives the bound that precedes each row as well. State and summaries are plain values.
+A tracker sums up arrivals (`summarise`), joins summaries of parts of a batch (`join`) and carries its state on
+(`advance`); `bound` is what the state allows. That is all there is where a source gives no order inside a batch: every
+row is judged by the bound after the batch before. Where order inside a batch counts, `by_row` gives the bound that
+precedes each row as well. State and summaries are plain values.
 """
 
 from __future__ import annotations
@@ -99,8 +100,9 @@ class DelayTracker:
 class RowsTracker:
     """The greatest time among all rows but the last n.
 
-    State: the greatest time that counts, and for the newest arrivals that together are at least n, oldest first, how many came at once
-    (one each, where order counts) and their greatest time. Rows of which the order is not known are left out together.
+    State: the greatest time that counts, and for the newest arrivals that together are at least n, oldest first, how
+    many came at once (one each, where order counts) and their greatest time. Rows of which the order is not known are
+    left out together.
     """
 
     rows: int
@@ -149,7 +151,10 @@ class RowsTracker:
 
 @dataclass(frozen=True)
 class PunctuationTracker:
-    """The greatest bound that a punctuation row carried; marks say which rows are punctuation. State and summary: that bound."""
+    """The greatest bound that a punctuation row carried; marks say which rows are punctuation.
+
+    State and summary: that bound.
+    """
 
     def summarise(self, times: np.ndarray, marks: Marks) -> int:
         """The greatest bound carried."""
@@ -181,7 +186,8 @@ Sources = tuple[dict[Any, int], int | None]
 class SourcesTracker:
     """The least bound over the sources that are not idle; marks name the source of each row.
 
-    Summary: the greatest time per source, and the first time. State: the same of the whole stream, and the bound, which never goes back.
+    Summary: the greatest time per source, and the first time. State: the same of the whole stream, and the bound, which
+    never goes back.
     """
 
     disorder: int

@@ -1,4 +1,4 @@
-"""DupElim: among equal rows of one instant the first is kept; punctuation says which instants can be forgotten (thesis 8.2).
+"""DupElim: of equal rows of one instant the first is kept; punctuation says what can be forgotten (thesis 8.2).
 
 State: the payloads seen per instant, in pages of neighbouring instants, so that a bound gives up whole pages.
 """

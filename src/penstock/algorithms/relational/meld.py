@@ -1,4 +1,7 @@
-"""Meld: bag union that passes rows through at once and punctuation as the least bound of its inputs (thesis 8.2, Fig. 8-2)."""
+"""Meld: bag union that passes rows through at once, and punctuation as the least bound of its inputs.
+
+Thesis 8.2, Fig. 8-2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Project and Apply: new columns from expressions and user functions. The time column is always among them, so progress passes on."""
+"""Project and Apply: new columns from expressions and user functions.
+
+The time column is always among them, so progress passes on.
+"""
 
 from __future__ import annotations
 

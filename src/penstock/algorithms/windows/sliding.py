@@ -1,8 +1,8 @@
 """Sliding and tumbling windows on a time, integer or row attribute (thesis 5.1.2, with floors for Eq. 5.3).
 
-Window `w` is `[origin + (w+1)*slide - range, origin + (w+1)*slide)`. Ids may be negative for values before the origin. Where `range < slide`
-there are gaps between windows and a value may be in none. `wids` is the inverse of `extent`. A pane is the
-widest stretch that no window cuts: GCD(range, slide) (thesis 6.2).
+Window `w` is `[origin + (w+1)*slide - range, origin + (w+1)*slide)`. Ids may be negative for values before the origin.
+Where `range < slide` there are gaps between windows and a value may be in none. `wids` is the inverse of `extent`. A
+pane is the widest stretch that no window cuts: GCD(range, slide) (thesis 6.2).
 """
 
 from __future__ import annotations

@@ -59,7 +59,9 @@ class Builder:
             case NumberRows():
                 return NumberOperator(node.schema)
             case Select(predicate=predicate):
-                return SelectOperator(node.schema, self.row(predicate, node.input.schema), self._mask(predicate, node.input.schema))
+                return SelectOperator(
+                    node.schema, self.row(predicate, node.input.schema), self._mask(predicate, node.input.schema)
+                )
             case Project():
                 return self._project(node)
             case Union(branches=branches):
@@ -140,7 +142,9 @@ class Builder:
         return build(call.function, call.argument_type, call.type, distinct=call.distinct)
 
 
-def _column(batch: Batch, by_column: ColumnFunction | None, by_row: Callable[[Row], Any], type_: DataType) -> pa.ChunkedArray:
+def _column(
+    batch: Batch, by_column: ColumnFunction | None, by_row: Callable[[Row], Any], type_: DataType
+) -> pa.ChunkedArray:
     """One output column, by column if that is possible, else by rows."""
     if by_column is not None:
         try:

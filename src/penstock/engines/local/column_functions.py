@@ -1,9 +1,10 @@
 """Expressions as Arrow computations over whole columns.
 
-Only where Arrow's answer is the same as the definition in `query/functions.py`: integer arithmetic is checked, a division looks at its divisors, comparisons of
-floats look for NaN. Where an expression has no such form `column_function` gives None, and where the values at hand have none the function
-raises `NotColumnar`; both mean: go by rows. An operand that SQL may leave unevaluated (the right side of AND, a branch of CASE) must not be
-able to fail, so there only harmless expressions are taken.
+Only where Arrow's answer is the same as the definition in `query/functions.py`: integer arithmetic is checked, a
+division looks at its divisors, comparisons of floats look for NaN. Where an expression has no such form
+`column_function` gives None, and where the values at hand have none the function raises `NotColumnar`; both mean: go by
+rows. An operand that SQL may leave unevaluated (the right side of AND, a branch of CASE) must not be able to fail, so
+there only harmless expressions are taken.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PARTS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 _HARMLESS = frozenset({*_COMPARE, *_TEXT, *_PARTS, "and", "or", "not", "is_null", "in", "like", "coalesce", "concat"})
 
 
-class NotColumnar(Exception):  # noqa: N818 - a signal between two forms of one computation, never seen by users
+class NotColumnar(Exception):
     """These values have no columnar answer."""
 
 
@@ -98,7 +99,9 @@ def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction 
                 _checked(pc.add_checked, pc.cast(parts[0](table), pa.int64()), parts[1](table)), call.type.arrow
             )
         case "cast":
-            widens = types[0].is_integer and (call.type.name == "double" or (call.type.is_integer and call.type.bits >= types[0].bits))
+            widens = types[0].is_integer and (
+                call.type.name == "double" or (call.type.is_integer and call.type.bits >= types[0].bits)
+            )
             if widens:
                 return lambda table: pc.cast(parts[0](table), call.type.arrow)
         case _:
@@ -115,7 +118,9 @@ def _compare(name: str, parts: list[ColumnFunction], common: DataType) -> Column
 
     def apply(table: pa.Table) -> Any:
         left, right = (pc.cast(p(table), common.arrow) for p in parts)
-        if common.is_fractional and any(pc.any(pc.is_nan(side)).as_py() for side in (left, right) if not isinstance(side, pa.Scalar)):
+        if common.is_fractional and any(
+            pc.any(pc.is_nan(side)).as_py() for side in (left, right) if not isinstance(side, pa.Scalar)
+        ):
             raise NotColumnar
         return function(left, right)
 
@@ -129,7 +134,7 @@ def _arithmetic(name: str, parts: list[ColumnFunction], type_: DataType) -> Colu
         left, right = (pc.cast(p(table), type_.arrow) for p in parts)
         if name == "divide":
             zero = pc.equal(right, pa.scalar(0.0, type_.arrow))
-            if (zero.as_py() if isinstance(zero, pa.Scalar) else pc.any(pc.and_(zero, pc.is_valid(left))).as_py()):
+            if zero.as_py() if isinstance(zero, pa.Scalar) else pc.any(pc.and_(zero, pc.is_valid(left))).as_py():
                 raise NotColumnar  # by rows the error names the case, and a null dividend is no error
         return _checked(function, left, right)
 
@@ -149,7 +154,9 @@ def _in(call: Call, value: ColumnFunction) -> ColumnFunction | None:
         return None
     if call.args[0].type.is_fractional:
         return None
-    wanted = pa.array([_scalar(o.value, o.type).as_py() for o in options if isinstance(o, Literal)], call.args[0].type.arrow)
+    wanted = pa.array(
+        [_scalar(o.value, o.type).as_py() for o in options if isinstance(o, Literal)], call.args[0].type.arrow
+    )
 
     def apply(table: pa.Table) -> Any:
         column = value(table)

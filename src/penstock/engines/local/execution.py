@@ -1,7 +1,7 @@
 """One run of a query in-process: sources in, elements out, late rows and dead letters kept apart.
 
-Several streams are read in turn, a batch from each. At the end of all of them a closing punctuation is implied, so that every window up to
-the last row's is put out.
+Several streams are read in turn, a batch from each. At the end of all of them a closing punctuation is implied, so that
+every window up to the last row's is put out.
 """
 
 from __future__ import annotations

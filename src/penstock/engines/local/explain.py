@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from penstock.query.cost import choose_aggregate
-from penstock.query.nodes import Distinct, Node, NumberRows, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+from penstock.query.nodes import (
+    Distinct,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    SlidingWindow,
+    Source,
+    Union,
+    WindowAggregate,
+)
 
 
 def how(node: Node) -> str:

@@ -1,8 +1,8 @@
 """The query graph: operators joined by arcs, run depth-first (Stream Mill, sections 2 and 3).
 
-A cycle has two steps: execute the current operator on one element of an input arc, then select the next operator: forward to the
-consumer if the step produced something, the same operator again if it has more input, back along the path otherwise. So an element
-goes as far as it can before the next one is looked at.
+A cycle has two steps: execute the current operator on one element of an input arc, then select the next operator:
+forward to the consumer if the step produced something, the same operator again if it has more input, back along the
+path otherwise. So an element goes as far as it can before the next one is looked at.
 """
 
 from __future__ import annotations
@@ -162,12 +162,16 @@ class QueryGraph:
         saved = pickle.loads(snapshot)
         if saved.get("version") != FORMAT_VERSION:
             raise CheckpointError(
-                "The snapshot has another format.", got=f"version {saved.get('version')}", hint=f"this release reads version {FORMAT_VERSION}"
+                "The snapshot has another format.",
+                got=f"version {saved.get('version')}",
+                hint=f"this release reads version {FORMAT_VERSION}",
             )
         labels = [n.label for n in self.nodes]
         if saved["operators"] != labels:
             raise CheckpointError(
-                "The snapshot is of another query.", got="; ".join(saved["operators"]), hint="restore it into the query that it was taken from"
+                "The snapshot is of another query.",
+                got="; ".join(saved["operators"]),
+                hint="restore it into the query that it was taken from",
             )
         for node, pages in zip(self.nodes, saved["pages"], strict=True):
             own = MemoryPages()
@@ -176,7 +180,10 @@ class QueryGraph:
 
 
 def useful_below(node: Node, above: tuple[int, int]) -> tuple[int, int]:
-    """Which bounds a node can use, told upstream: a window's multiples of SLIDE; what its consumer can use, for nodes that only pass on."""
+    """Which bounds a node can use, told upstream.
+
+    For a window, those that pass a multiple of SLIDE; for nodes that only pass on, what their consumer can use.
+    """
     match node:
         case WindowAggregate(window=SlidingWindow(slide=slide, origin=origin)):
             return slide, origin

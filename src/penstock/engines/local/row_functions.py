@@ -1,7 +1,7 @@
 """Expressions as Python functions of a row.
 
-The common operators on values without NaN have short paths of their own; everything else goes through the table of scalar functions, which
-is the definition.
+The common operators on values without NaN have short paths of their own; everything else goes through the table of
+scalar functions, which is the definition.
 """
 
 from __future__ import annotations

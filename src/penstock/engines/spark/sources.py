@@ -14,7 +14,9 @@ from pyspark.sql import functions as F
 
 from penstock.engines.spark.types import schema_from_spark
 from penstock.errors import StreamError
-from penstock.model.schema import STRING, Field, Schema
+from penstock.model.batch import Batch
+from penstock.model.conform import DeadLetter
+from penstock.model.schema import STRING, TIMESTAMP, Field, Schema
 
 CORRUPT = "_corrupt_record"
 
@@ -26,6 +28,8 @@ class SparkSource:
     schema: Schema
     frame: DataFrame
     arrival: str | None = None
+    unread: tuple[DeadLetter, ...] = ()
+    """Rows that never got into the DataFrame."""
 
     @property
     def is_streaming(self) -> bool:
@@ -67,21 +71,34 @@ class SparkSource:
             corrupt = F.col(CORRUPT)
             reason = F.when(corrupt.isNotNull(), F.lit("the record is corrupt")).otherwise(reason)
             row = F.coalesce(corrupt, row)
-        return self.frame.filter(~self._readable() | self._readable().isNull()).select(
+        bad = self.frame.filter(~self._readable()).select(
             F.lit(stream).alias("stream"), reason.alias("reason"), row.alias("row")
         )
+        if not self.unread:
+            return bad
+        known = [(stream, letter.reason, letter.row) for letter in self.unread]
+        return bad.union(self.frame.sparkSession.createDataFrame(known, "stream string, reason string, row string"))
 
 
 def open_spark_source(spark: SparkSession, source: object, time: str, schema: Schema | None, arrival: str | None) -> SparkSource:
     """The source for a DataFrame or a path."""
-    frame = source if _is_frame(source) else read_files(spark, source, schema, streaming=False)
-    if not _is_frame(frame):
-        raise StreamError("This cannot be read on Spark.", got=type(source).__name__, hint="give a DataFrame or a path")
-    assert hasattr(frame, "schema")
-    found = schema_from_spark(frame.drop(CORRUPT).schema)  # type: ignore[attr-defined]
+    frame: DataFrame = source if _is_frame(source) else read_files(spark, source, schema, streaming=False)  # type: ignore[assignment]
+    found = schema_from_spark(frame.drop(CORRUPT).schema)
     if arrival is not None and arrival not in found:
         raise StreamError("The arrival column does not exist.", got=arrival, hint=f"columns: {', '.join(found.names)}")
-    return SparkSource(_timed(found, time), frame, arrival)  # type: ignore[arg-type]
+    return SparkSource(_timed(found, time), frame, arrival)
+
+
+def open_spark_frame(spark: SparkSession, rows: Batch, dead: list[DeadLetter], arrival: str | None) -> SparkSource:
+    """The source for rows that are in memory."""
+    return SparkSource(rows.schema, spark.createDataFrame(rows.table), arrival, tuple(dead))
+
+
+def is_spark_readable(source: object) -> bool:
+    """Whether Spark reads it itself: a DataFrame of its own, or paths."""
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(s, str | os.PathLike) for s in source)
+    return isinstance(source, str | os.PathLike) or _is_frame(source)
 
 
 def _is_frame(source: object) -> bool:
@@ -94,8 +111,6 @@ def _timed(schema: Schema, time: str) -> Schema:
         raise StreamError("The time column does not exist.", got=time, hint=f"columns: {', '.join(schema.names)}")
     field = schema[time]
     if field.type == STRING:
-        from penstock.model.schema import TIMESTAMP
-
         return Schema(tuple(Field(f.name, TIMESTAMP) if f.name == field.name else f for f in schema.fields), field.name)
     if field.type.domain is None:
         raise StreamError(

@@ -1,0 +1,51 @@
+"""How Spark runs each node, in words for `explain`."""
+
+from __future__ import annotations
+
+from penstock.engines.spark.batch import is_paned
+from penstock.engines.spark.partitioning import routes
+from penstock.query.cost import choose_aggregate
+from penstock.query.expressions import USER
+from penstock.query.nodes import Distinct, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+
+
+def uses_user_aggregate(plan: Node) -> bool:
+    """Whether some aggregate is a Python class, which Spark cannot run natively."""
+    return any(isinstance(n, WindowAggregate) and any(a.function.startswith(USER) for a in n.aggregates) for n in plan.walk())
+
+
+def how_batch(node: Node) -> str:
+    """How a node runs over bounded DataFrames."""
+    match node:
+        case Source():
+            return "Spark, native: a DataFrame has no order of arrival, so nothing in it is late"
+        case WindowAggregate(window=SlidingWindow()) if is_paned(node):
+            return "Spark, native: panes, then windows (each pane's partials copied to its windows)"
+        case WindowAggregate(window=SlidingWindow(range=r, slide=s)) if r == s:
+            return "Spark, native: one aggregation per window"
+        case WindowAggregate():
+            return "Spark, native: rows copied to their windows, since partials of these functions cannot be joined"
+        case Select() | Project() | Union() | Distinct():
+            return "Spark, native"
+        case _:
+            return ""
+
+
+def how_streaming(plan: Node, buckets: int) -> str:
+    """How a whole plan runs as a stream."""
+    route = routes(plan)
+    if route is None:
+        return "hosted in one bucket: no key is grouped by everywhere"
+    by = sorted({str(e) for expressions in route.values() for e in expressions})
+    return f"hosted in {buckets} buckets by {', '.join(by)}"
+
+
+def how_node(node: Node) -> str:
+    """How a node runs inside the hosted graph."""
+    match node:
+        case Source():
+            return "Spark, hosted: late rows judged by the progress before the micro-batch, which travels as rows"
+        case WindowAggregate(window=SlidingWindow()):
+            return f"Spark, hosted: {choose_aggregate(node)}; a page of state per {'pane' if choose_aggregate(node).name == 'paned' else 'window'}"
+        case _:
+            return "Spark, hosted"

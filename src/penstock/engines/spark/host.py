@@ -1,0 +1,208 @@
+"""The query graph hosted in Spark: one graph per bucket, its pages in Spark's state store.
+
+In streaming the host is a stateful processor: for each micro-batch it takes the bucket's rows of all streams, then their progress, and puts out what
+follows. Pages are read on first touch and written once at the end, so a micro-batch costs what it touches. In batch the same graph runs once per
+bucket and is closed at the end.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from penstock.algorithms.progress.trackers import tracker_for
+from penstock.engines.local.builder import Builder
+from penstock.engines.local.execution import DEAD_SCHEMA, SideOutputs, late_schema
+from penstock.engines.local.graph import QueryGraph
+from penstock.engines.spark.mapper import Note
+from penstock.engines.spark.wire import dump, load, pack, unpack_batch
+from penstock.model.batch import Batch, concat
+from penstock.model.elements import Punctuation, linear
+from penstock.query.catalog import Catalog
+from penstock.query.nodes import Node, Source
+
+_ABSENT = object()
+
+
+class StatePages:
+    """The pages of one operator in a Spark map state, with what was touched in this micro-batch at hand."""
+
+    def __init__(self, state: Any, prefix: str) -> None:
+        """`prefix` keeps the operators of a graph apart."""
+        self.state, self.prefix = state, prefix
+        self.cache: dict[str, Any] = {}
+        self.dirty: set[str] = set()
+
+    def get(self, key: str) -> Any:
+        """The page, read once."""
+        page = self.cache.get(key, _ABSENT)
+        if page is _ABSENT:
+            found = self.state.getValue((self.prefix + key,))
+            page = None if found is None else pickle.loads(found[0])
+            self.cache[key] = page
+        return page
+
+    def put(self, key: str, page: Any) -> None:
+        """Keep a page; it is written by `flush`."""
+        self.cache[key] = page
+        self.dirty.add(key)
+
+    def delete(self, key: str) -> None:
+        """Forget a page."""
+        self.cache[key] = None
+        self.dirty.add(key)
+
+    def keys(self) -> Iterator[str]:
+        """The keys of all pages, written or not."""
+        stored = {k[0][len(self.prefix) :] for k in self.state.keys() if k[0].startswith(self.prefix)}  # noqa: SIM118
+        live = {k for k, page in self.cache.items() if page is not None}
+        gone = {k for k, page in self.cache.items() if page is None}
+        return iter((stored - gone) | live)
+
+    def flush(self) -> None:
+        """Write what has changed."""
+        for key in self.dirty:
+            page = self.cache[key]
+            if page is None:
+                self.state.removeKey((self.prefix + key,))
+            else:
+                self.state.updateValue((self.prefix + key,), (pickle.dumps(page, protocol=5),))
+        self.dirty.clear()
+
+
+@dataclass
+class Arrivals:
+    """What reached a bucket in one micro-batch, sorted by stream."""
+
+    rows: dict[str, list[bytes]] = field(default_factory=dict)
+    notes: dict[str, list[Note]] = field(default_factory=dict)
+
+    def add(self, stream: str, rows: bytes | None, note: bytes) -> None:
+        """Take one packed row."""
+        if rows is not None:
+            self.rows.setdefault(stream, []).append(rows)
+        self.notes.setdefault(stream, []).append(load(note))
+
+
+class HostedGraph:
+    """A query graph that is fed packed rows and gives tagged outputs."""
+
+    def __init__(self, plan: Node, catalog: Catalog) -> None:
+        """Build the graph; it judges lateness by micro-batch."""
+        self.graph = QueryGraph(plan, Builder(catalog, by_row=False))
+        self.schema = plan.schema
+        self.sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
+        first = next(iter(self.sources.values()))
+        self.late_schema = late_schema(first.schema)
+
+    def run(self, arrivals: Arrivals) -> Iterator[tuple[str, bytes]]:
+        """Take one micro-batch: rows of all streams first, then their progress."""
+        side = SideOutputs()
+        before = self._entered()
+        for stream, blobs in sorted(arrivals.rows.items()):
+            schema = self.sources[stream].schema
+            self.graph.push(stream, concat(schema, [unpack_batch(schema, b) for b in blobs]))
+        read = 0
+        for stream, notes in sorted(arrivals.notes.items()):
+            self._advance(stream, notes)
+            for note in notes:
+                side.dead += [(stream, reason, row) for reason, row in note.dead]
+                read += note.read
+        yield from self._tagged(side, read, before)
+
+    def close(self) -> Iterator[tuple[str, bytes]]:
+        """End all streams."""
+        before = self._entered()
+        self.graph.close()
+        yield from self._tagged(SideOutputs(), 0, before)
+
+    def _advance(self, stream: str, notes: list[Note]) -> None:
+        source = self.sources[stream]
+        tracker = tracker_for(source.progress, source.schema.domain)
+        summary: Any = None
+        for note in notes:
+            if note.summary is not None:
+                summary = note.summary if summary is None else tracker.join(summary, note.summary)
+        if summary is not None:
+            self.graph.advance(stream, summary)
+        bounds = [n.bound for n in notes if n.bound is not None]
+        if bounds:
+            assert source.schema.time is not None
+            self.graph.push(stream, linear(source.schema.time, max(bounds)))
+
+    def _entered(self) -> int:
+        return sum(nodes[0].statistics.rows_out for nodes in self.graph.sources.values())
+
+    def _tagged(self, side: SideOutputs, read: int, before: int) -> Iterator[tuple[str, bytes]]:
+        for stream, rejected in self.graph.rejected:
+            side.take(stream, rejected)
+        self.graph.rejected.clear()
+        outputs = self.graph.drain()
+        batches = [o for o in outputs if isinstance(o, Batch)]
+        if batches:
+            yield "result", pack(concat(self.schema, batches).visible())
+        bounds = [o.value for o in outputs if isinstance(o, Punctuation) and o.is_linear]
+        if bounds:
+            yield "punctuation", dump(max(bounds))
+        if side.late:
+            yield "late", pack(Batch(self.late_schema, side.late).table)
+        if side.dead:
+            yield "dead", pack(Batch(DEAD_SCHEMA, side.dead).table)
+        counts = {"read": read, "on_time": self._entered() - before, "late": len(side.late), "dead": len(side.dead)}
+        if any(counts.values()):
+            yield "counts", dump(counts)
+
+
+class GraphProcessor(StatefulProcessor):
+    """Hosts a graph in `transformWithStateInPandas`, one bucket per key."""
+
+    def __init__(self, plan: Node, catalog: Catalog) -> None:
+        """The graph is built on the worker."""
+        self.plan, self.catalog = plan, catalog
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state and build the graph."""
+        self.state = handle.getMapState("pages", "key string", "page binary")
+        self.hosted = HostedGraph(self.plan, self.catalog)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        """One micro-batch of one bucket."""
+        arrivals = Arrivals()
+        for frame in rows:
+            for stream, packed, note in zip(frame["stream"], frame["rows"], frame["note"], strict=True):
+                arrivals.add(stream, packed, note)
+        pages = [StatePages(self.state, f"{i}/") for i in range(len(self.hosted.graph.nodes))]
+        self.hosted.graph.attach(list(pages))
+        tagged = list(self.hosted.run(arrivals))
+        for own in pages:
+            own.flush()
+        if tagged:
+            yield pd.DataFrame({"kind": [k for k, _ in tagged], "body": [b for _, b in tagged]})
+
+    def close(self) -> None:
+        """Nothing is held outside the state."""
+
+
+@dataclass(frozen=True)
+class BatchHost:
+    """Runs a graph once over all rows of a bucket, for `applyInArrow`."""
+
+    plan: Node
+    catalog: Catalog
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """All packed rows of a bucket to tagged outputs."""
+        hosted = HostedGraph(self.plan, self.catalog)
+        arrivals = Arrivals()
+        for stream, packed, note in zip(
+            table.column("stream").to_pylist(), table.column("rows").to_pylist(), table.column("note").to_pylist(), strict=True
+        ):
+            arrivals.add(stream, packed, note)
+        tagged = [*hosted.run(arrivals), *hosted.close()]
+        return pa.table({"kind": pa.array([k for k, _ in tagged], pa.string()), "body": pa.array([b for _, b in tagged], pa.binary())})

@@ -1,0 +1,159 @@
+"""The map side of the hosted plan: rows are conformed, spread over buckets and packed.
+
+Each part of a micro-batch sends to every bucket the rows of that bucket and a summary of the progress that the whole part shows, so that all buckets know the
+stream's progress exactly, in the same micro-batch, without a watermark. Dead letters and punctuation rows go to bucket 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.algorithms.progress.trackers import PunctuationTracker, tracker_for
+from penstock.engines.local.builder import Builder
+from penstock.engines.local.column_functions import NotColumnar, column_function
+from penstock.engines.local.row_functions import row_function
+from penstock.engines.spark.partitioning import bucket_of
+from penstock.engines.spark.wire import dump, pack
+from penstock.model.batch import Batch
+from penstock.model.conform import DeadLetter, conform_table
+from penstock.query.catalog import Catalog
+from penstock.query.expressions import Expression
+from penstock.query.nodes import Source
+
+PART_ROWS = 500_000
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a part of a micro-batch tells every bucket besides its rows."""
+
+    summary: Any = None
+    dead: tuple[tuple[str, str], ...] = ()
+    read: int = 0
+    bound: int | None = None
+    """A bound given from outside: the stream goes on only from here."""
+
+
+@dataclass(frozen=True)
+class Mapper:
+    """Packs the rows of one stream."""
+
+    source: Source
+    catalog: Catalog
+    route: tuple[Expression, ...]
+    buckets: int
+    has_corrupt: bool = False
+    """Whether the last column holds the text of records that could not be parsed."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For `mapInArrow`."""
+        builder = Builder(self.catalog, by_row=False)
+        marks_of = builder.marks_of(self.source)
+        tracker = tracker_for(self.source.progress, self.source.schema.domain)
+        spread = [self._values(e, builder) for e in self.route]
+        for table in _parts(batches):
+            table, corrupt = self._corrupt(table)
+            batch, dead = conform_table(self.source.schema, table)
+            dead = corrupt + dead
+            times = batch.times() if len(batch) else np.empty(0, np.int64)
+            marks = marks_of(batch) if marks_of is not None else None
+            where = bucket_of([f(batch) for f in spread], len(batch), self.buckets)
+            if isinstance(tracker, PunctuationTracker) and marks is not None:
+                where = np.where(np.asarray(marks, bool), 0, where) if len(batch) else where
+            summary = tracker.summarise(times, marks if marks is not None else None)
+            yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), len(batch) + len(dead))
+
+    def _corrupt(self, table: pa.Table) -> tuple[pa.Table, list[DeadLetter]]:
+        """The records that parsed, and those that did not as dead letters."""
+        if not self.has_corrupt:
+            return table, []
+        texts = table.column(table.num_columns - 1)
+        dead = [DeadLetter("the record is corrupt", text) for text in pc.drop_null(texts).to_pylist()]
+        return table.filter(pc.is_null(texts)).select(table.column_names[:-1]), dead
+
+    def _packed(self, batch: Batch, where: np.ndarray, summary: Any, dead: tuple[tuple[str, str], ...], read: int) -> pa.RecordBatch:
+        order = np.argsort(where, kind="stable")
+        rows = batch.table.take(pa.array(order)) if self.buckets > 1 and len(batch) else batch.table
+        counts = np.bincount(where, minlength=self.buckets)
+        starts = np.cumsum(counts) - counts
+        blobs, notes = [], []
+        for bucket in range(self.buckets):
+            size = int(counts[bucket])
+            blobs.append(pack(rows.slice(int(starts[bucket]), size)) if size else None)
+            notes.append(dump(Note(summary, dead if bucket == 0 else (), read if bucket == 0 else 0)))
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(range(self.buckets), pa.int64()),
+                pa.array([self.source.name] * self.buckets, pa.string()),
+                pa.array(blobs, pa.binary()),
+                pa.array(notes, pa.binary()),
+            ],
+            names=["bucket", "stream", "rows", "note"],
+        )
+
+    def _values(self, expression: Expression, builder: Builder) -> Callable[[Batch], np.ndarray]:
+        """The values of a routing expression as an array that hashes alike in every process."""
+        schema = self.source.schema
+        by_row = row_function(expression, schema, builder.functions)
+        by_column = column_function(expression, schema)
+
+        def values(batch: Batch) -> np.ndarray:
+            column: Any = None
+            if by_column is not None and len(batch):
+                try:
+                    column = by_column(batch.table)
+                except NotColumnar:
+                    column = None
+            listed = [by_row(row) for row in batch.rows] if column is None or isinstance(column, pa.Scalar) else column.to_pylist()
+            return np.array([_hashable(v) for v in listed], dtype=object)
+
+        return values
+
+
+def _hashable(value: object) -> str:
+    """One text per value: null, NaN and equal numbers of different types must each meet in one bucket."""
+    if isinstance(value, float) and value == 0:
+        value = 0.0
+    return "\0" if value is None else str(value)
+
+
+def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Neighbouring Arrow batches as one table of at most so many rows."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= PART_ROWS:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(held)
+
+
+@dataclass(frozen=True)
+class ControlMapper:
+    """Turns bounds given from outside into notes for every bucket."""
+
+    buckets: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For `mapInArrow` over rows of stream and bound."""
+        for batch in batches:
+            for stream, bound in zip(batch.column("stream").to_pylist(), batch.column("bound").to_pylist(), strict=True):
+                note = dump(Note(bound=bound))
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(range(self.buckets), pa.int64()),
+                        pa.array([stream] * self.buckets, pa.string()),
+                        pa.array([None] * self.buckets, pa.binary()),
+                        pa.array([note] * self.buckets, pa.binary()),
+                    ],
+                    names=["bucket", "stream", "rows", "note"],
+                )

@@ -1,0 +1,106 @@
+"""A plan over streaming DataFrames: rows are packed per bucket, one stateful operator hosts the whole query graph, its outputs are unpacked.
+
+Progress travels as rows beside the data, so a window comes out in the very micro-batch whose rows allow it, at the grain of the data's own ticks, and every
+stream keeps a progress of its own. Late rows, dead letters and results come out of the one operator, tagged, so that they always add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.engines.local.execution import DEAD_SCHEMA, late_schema
+from penstock.engines.spark.host import BatchHost, GraphProcessor
+from penstock.engines.spark.mapper import ControlMapper, Mapper
+from penstock.engines.spark.partitioning import routes
+from penstock.engines.spark.sources import CORRUPT, SparkSource
+from penstock.engines.spark.wire import PACKED, TAGGED, unpack
+from penstock.model.schema import Schema
+from penstock.query.catalog import Catalog
+from penstock.query.nodes import Node, Source
+
+
+@dataclass(frozen=True)
+class Unpacker:
+    """Turns tagged outputs back into rows."""
+
+    arrow: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For `mapInArrow` over one kind of output."""
+        for batch in batches:
+            for body in batch.column("body").to_pylist():
+                yield from unpack(body).cast(self.arrow).to_batches()
+
+
+class Hosted:
+    """The hosted form of one plan."""
+
+    def __init__(
+        self, spark: SparkSession, plan: Node, catalog: Catalog, sources: Mapping[str, SparkSource], control: str | None = None
+    ) -> None:
+        """`control` is a folder in which bounds from outside appear as JSON files."""
+        self.spark, self.plan, self.catalog, self.sources, self.control = spark, plan, catalog, sources, control
+        self.route = routes(plan)
+        configured = int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
+        self.buckets = 1 if self.route is None else max(configured, 1)
+        first = next(n for n in plan.walk() if isinstance(n, Source))
+        self.late_schema = late_schema(first.schema)
+
+    def tagged(self) -> DataFrame:
+        """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
+        packed = self._packed()
+        if self.control is not None:
+            bounds = self.spark.readStream.schema("stream string, bound bigint").json(self.control)
+            packed = packed.union(bounds.mapInArrow(_function(ControlMapper(self.buckets)), PACKED))
+        return packed.groupBy("bucket").transformWithStateInPandas(
+            GraphProcessor(self.plan, self.catalog), outputStructType=TAGGED, outputMode="Append", timeMode="None"
+        )
+
+    def tagged_batch(self) -> DataFrame:
+        """The same over bounded DataFrames, each stream taken as one batch and closed at its end."""
+        host = BatchHost(self.plan, self.catalog)
+
+        def apply(table: pa.Table) -> pa.Table:
+            return host(table)
+
+        return self._packed().groupBy("bucket").applyInArrow(apply, TAGGED)
+
+    def _packed(self) -> DataFrame:
+        names = dict.fromkeys(n.name for n in self.plan.walk() if isinstance(n, Source))
+        nodes = {n.name: n for n in self.plan.walk() if isinstance(n, Source)}
+        frames = []
+        for name in names:
+            source = self.sources[name.lower()]
+            route = self.route[name] if self.route is not None else ()
+            mapper = Mapper(nodes[name], self.catalog, route, self.buckets, CORRUPT in source.frame.columns)
+            columns = [f"`{n}`" for n in nodes[name].schema.names]
+            if mapper.has_corrupt:
+                columns.append(CORRUPT)
+            frames.append(source.frame.select(*columns).mapInArrow(_function(mapper), PACKED))
+        return reduce(DataFrame.union, frames)
+
+    def output(self, tagged: DataFrame, kind: str) -> DataFrame:
+        """One kind of output as rows."""
+        schema = {"result": self.plan.schema, "late": self.late_schema, "dead": DEAD_SCHEMA}[kind]
+        return rows_of(tagged, kind, schema)
+
+
+def rows_of(tagged: DataFrame, kind: str, schema: Schema) -> DataFrame:
+    """The rows of one kind of tagged output."""
+    return tagged.filter(F.col("kind") == kind).select("body").mapInArrow(_function(Unpacker(schema.visible_arrow)), schema.ddl)
+
+
+def _function(callable_: Any) -> Any:
+    """A plain function, which is what Spark asks for."""
+
+    def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from callable_(batches)
+
+    return apply

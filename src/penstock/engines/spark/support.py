@@ -1,0 +1,50 @@
+"""What the Spark engine supports, in batch and in streaming."""
+
+from __future__ import annotations
+
+from penstock.engines.base import Support, no
+
+_LATER = "not yet on Spark: use the oracle (`penstock check`), or a sliding window"
+
+BATCH: dict[str, Support] = {
+    "select": Support("native filter"),
+    "project": Support("native expressions"),
+    "user function": Support("Python UDF"),
+    "union": Support("native union"),
+    "distinct": Support("native dropDuplicates per instant"),
+    "row numbers": no("a DataFrame has no order of arrival: give the rows a sequence column, declare it as time=…, and use it as WA"),
+    "sliding window": Support("native panes, then windows"),
+    "landmark window": no(_LATER),
+    "partitioned window": no(_LATER),
+    "slide-by-tuple window": no(_LATER),
+    "user aggregate": Support("hosted: the query graph per bucket of groups"),
+    "nested aggregate": Support("one native aggregation after the other"),
+    "progress: ordered": Support("one batch: nothing is late, unless arrival=… gives an order"),
+    "progress: bounded": Support("one batch: nothing is late, unless arrival=… gives an order"),
+    "progress: bounded rows": Support("one batch: nothing is late, unless arrival=… gives an order"),
+    "progress: punctuated": Support("punctuation rows are left out; late only with arrival=…"),
+    "progress: per source": Support("one batch: nothing is late"),
+    "late output": Support("`q.late`, a DataFrame"),
+    "dead letters": Support("`q.dead_letters`, a DataFrame"),
+    "snapshot and restore": no("a batch has no state to keep"),
+}
+
+STREAMING: dict[str, Support] = {
+    **BATCH,
+    "select": Support("hosted, columnar"),
+    "project": Support("hosted, columnar"),
+    "user function": Support("hosted, called per row"),
+    "union": Support("hosted: Meld, each stream with its own progress"),
+    "distinct": Support("hosted: DupElim, purged by punctuation"),
+    "sliding window": Support("hosted: WID or panes in Spark's state store"),
+    "user aggregate": Support("hosted"),
+    "nested aggregate": Support("hosted, in one graph"),
+    "progress: ordered": Support("exact, judged by micro-batch"),
+    "progress: bounded": Support("exact, judged by micro-batch"),
+    "progress: bounded rows": Support("judged by micro-batch: the newest batches with n rows are left out"),
+    "progress: punctuated": Support("exact, judged by micro-batch"),
+    "progress: per source": Support("exact, judged by micro-batch"),
+    "late output": Support("`q.late`, or late=… of `q.start`"),
+    "dead letters": Support("`q.dead_letters`, or dead_letters=… of `q.start`"),
+    "snapshot and restore": Support("Spark's checkpoint; kill and restart at any point"),
+}

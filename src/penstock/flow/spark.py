@@ -1,0 +1,123 @@
+"""A query that runs on Spark, in batch or as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engines.base import check
+from penstock.engines.local.execution import late_schema
+from penstock.engines.spark.batch import BatchLowering
+from penstock.engines.spark.explain import how_batch, how_node, how_streaming, uses_user_aggregate
+from penstock.engines.spark.run import SparkRun, start
+from penstock.engines.spark.sources import SparkSource
+from penstock.engines.spark.streaming import Hosted
+from penstock.engines.spark.support import BATCH, STREAMING
+from penstock.errors import StreamError
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import Schema
+from penstock.query.catalog import Catalog
+from penstock.query.explain import explain
+from penstock.query.nodes import Node, Source
+
+
+class SparkQuery:
+    """A checked query over DataFrames."""
+
+    def __init__(
+        self, name: str, sql: str, plan: Node, catalog: Catalog, sources: Mapping[str, SparkSource], spark: Any, path: str | None
+    ) -> None:
+        """Made by `Flow.query`."""
+        self.name, self.sql, self.plan, self.catalog = name, sql, plan, catalog
+        self.spark, self.path = spark, path
+        self._nodes = list({n.name: n for n in plan.walk() if isinstance(n, Source)}.values())
+        self._sources = {n.name.lower(): sources[n.name.lower()] for n in self._nodes}
+        streaming = {s.is_streaming for s in self._sources.values()}
+        if len(streaming) > 1:
+            raise StreamError("A query mixes streaming and bounded DataFrames.", where=name, hint="read all of its inputs the same way")
+        self.is_streaming = streaming.pop()
+        check(plan, "Spark streaming" if self.is_streaming else "Spark batch", STREAMING if self.is_streaming else BATCH)
+        self._is_hosted = self.is_streaming or uses_user_aggregate(plan)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the result."""
+        return self.plan.schema
+
+    @property
+    def properties(self) -> StreamProperties:
+        """What is promised of the result."""
+        return self.plan.properties
+
+    def explain(self) -> str:
+        """The plan as a tree, with how Spark runs each operator and why."""
+        if not self._is_hosted:
+            return explain(self.plan, how_batch)
+        return f"{how_streaming(self.plan, self.hosted().buckets)}\n{explain(self.plan, how_node)}"
+
+    @property
+    def stream_names(self) -> list[str]:
+        """The streams that the query reads."""
+        return [n.name for n in self._nodes]
+
+    def hosted(self, control: str | None = None) -> Hosted:
+        """The plan as one stateful operator."""
+        return Hosted(self.spark, self.plan, self.catalog, self._sources, control)
+
+    def _output(self, kind: str) -> Any:
+        hosted = self.hosted()
+        return hosted.output(hosted.tagged() if self.is_streaming else hosted.tagged_batch(), kind)
+
+    @property
+    def df(self) -> Any:
+        """The result as a DataFrame; a streaming one is for `writeStream` in append mode."""
+        if self._is_hosted:
+            return self._output("result")
+        names = [f.name for f in self.schema.visible]
+        return BatchLowering(self.catalog, self._sources).lower(self.plan).select(*names)
+
+    @property
+    def late(self) -> Any:
+        """The late rows as a DataFrame: stream, bound, row as JSON."""
+        if self._is_hosted:
+            return self._output("late")
+        lowering = BatchLowering(self.catalog, self._sources)
+        judged = [lowering.late(n) for n in self._nodes if self._sources[n.name.lower()].arrival is not None]
+        if judged:
+            return reduce(lambda a, b: a.union(b), judged)
+        return self.spark.createDataFrame([], late_schema(self._nodes[0].schema).ddl)
+
+    @property
+    def dead_letters(self) -> Any:
+        """The unusable rows as a DataFrame: stream, reason, row as text."""
+        if self.is_streaming:
+            return self._output("dead")
+        frames = [self._sources[n.name.lower()].dead_letters(n.name) for n in self._nodes]
+        return reduce(lambda a, b: a.union(b), frames)
+
+    def collect(self) -> pa.Table:
+        """The whole result over bounded inputs."""
+        if self.is_streaming:
+            raise StreamError("A streaming query has no end to collect.", where=self.name, hint="use q.start(…), or q.df.writeStream")
+        return self.df.toArrow().cast(self.schema.visible_arrow)
+
+    def start(self, sink: Any, *, trigger: Mapping[str, Any] | None = None, late: Any = None, dead_letters: Any = None) -> SparkRun:
+        """Run as a streaming query.
+
+        Args:
+            sink: a folder for parquet files, or a function that is given a DataFrame and the number of the micro-batch.
+            trigger: as for `DataStreamWriter.trigger`, such as `{"availableNow": True}`.
+            late: a sink for late rows; with a flow path they are kept there if this is None.
+            dead_letters: a sink for dead letters, likewise.
+
+        Returns:
+            The run.
+        """
+        if not self.is_streaming:
+            raise StreamError("Only a query over streaming DataFrames can be started.", where=self.name, hint="use q.df or q.collect() in batch")
+        if self.path is None:
+            raise StreamError("A running query needs a place for its checkpoint.", where=self.name, hint="pk.Flow(spark, path='flows/x')")
+        return start(self, sink, trigger, late, dead_letters)
