@@ -74,7 +74,7 @@ class CheckpointError(PenstockError):
 
 
 class ElementError(PenstockError):
-    """Elements contradict themselves: an adjust of an event that is not there, a lifetime that ends before it starts."""
+    """Elements contradict one another: an adjust without its event, a lifetime that ends before its start."""
 
 
 class SourceError(PenstockError):

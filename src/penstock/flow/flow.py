@@ -111,7 +111,9 @@ class Flow:
         from penstock.engines.spark.sources import is_spark_readable, open_spark_frame, open_spark_source
 
         if is_spark_readable(source):
-            return open_spark_source(self.spark, source, time, parse_schema(schema, time) if schema is not None else None, arrival)
+            return open_spark_source(
+                self.spark, source, time, parse_schema(schema, time) if schema is not None else None, arrival
+            )
         opened = open_source(source, time, schema)
         items = list(opened.open())
         rows = concat(opened.schema, [i for i in items if isinstance(i, Batch)])
@@ -151,6 +153,22 @@ class Flow:
             )
         self.catalog.aggregates[name.lower()] = (made, parse_type(returns))
         return self
+
+    def watermarked(self, stream: str) -> Any:
+        """A punctuated stream as a DataFrame for Spark's own operators.
+
+        It has the column `event_time`, whose watermark follows the stream's punctuation and nothing else: use it in
+        `window()`, joins and `dropDuplicates`. It counts in milliseconds. Spark drops late rows silently.
+        """
+        found = self.catalog.stream(stream)
+        if found is None:
+            known = [s.name for s in self.catalog.streams.values()]
+            raise StreamError("There is no such stream.", got=stream, hint=closest(stream, known))
+        if self.spark is None:
+            raise StreamError("Only Spark has a watermark.", where=f"stream {stream}", hint="pk.Flow(spark)")
+        from penstock.engines.spark.watermark import watermarked
+
+        return watermarked(found.name, self._sources[found.name.lower()], found.progress, self.catalog)
 
     def query(self, sql: str, name: str | None = None) -> LocalQuery | SparkQuery:
         """A query over the declared streams; nothing runs yet, but everything is checked."""

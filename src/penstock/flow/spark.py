@@ -28,7 +28,14 @@ class SparkQuery:
     """A checked query over DataFrames."""
 
     def __init__(
-        self, name: str, sql: str, plan: Node, catalog: Catalog, sources: Mapping[str, SparkSource], spark: Any, path: str | None
+        self,
+        name: str,
+        sql: str,
+        plan: Node,
+        catalog: Catalog,
+        sources: Mapping[str, SparkSource],
+        spark: Any,
+        path: str | None,
     ) -> None:
         """Made by `Flow.query`."""
         self.name, self.sql, self.plan, self.catalog = name, sql, plan, catalog
@@ -37,9 +44,15 @@ class SparkQuery:
         self._sources = {n.name.lower(): sources[n.name.lower()] for n in self._nodes}
         streaming = {s.is_streaming for s in self._sources.values()}
         if len(streaming) > 1:
-            raise StreamError("A query mixes streaming and bounded DataFrames.", where=name, hint="read all of its inputs the same way")
+            raise StreamError(
+                "A query mixes streaming and bounded DataFrames.",
+                where=name,
+                hint="read all of its inputs the same way",
+            )
         self.is_streaming = streaming.pop()
-        check(plan, "Spark streaming" if self.is_streaming else "Spark batch", STREAMING if self.is_streaming else BATCH)
+        check(
+            plan, "Spark streaming" if self.is_streaming else "Spark batch", STREAMING if self.is_streaming else BATCH
+        )
         self._is_hosted = self.is_streaming or uses_user_aggregate(plan)
 
     @property
@@ -101,10 +114,14 @@ class SparkQuery:
     def collect(self) -> pa.Table:
         """The whole result over bounded inputs."""
         if self.is_streaming:
-            raise StreamError("A streaming query has no end to collect.", where=self.name, hint="use q.start(…), or q.df.writeStream")
+            raise StreamError(
+                "A streaming query has no end to collect.", where=self.name, hint="use q.start(…), or q.df.writeStream"
+            )
         return self.df.toArrow().cast(self.schema.visible_arrow)
 
-    def start(self, sink: Any, *, trigger: Mapping[str, Any] | None = None, late: Any = None, dead_letters: Any = None) -> SparkRun:
+    def start(
+        self, sink: Any, *, trigger: Mapping[str, Any] | None = None, late: Any = None, dead_letters: Any = None
+    ) -> SparkRun:
         """Run as a streaming query.
 
         Args:
@@ -117,7 +134,15 @@ class SparkQuery:
             The run.
         """
         if not self.is_streaming:
-            raise StreamError("Only a query over streaming DataFrames can be started.", where=self.name, hint="use q.df or q.collect() in batch")
+            raise StreamError(
+                "Only a query over streaming DataFrames can be started.",
+                where=self.name,
+                hint="use q.df or q.collect() in batch",
+            )
         if self.path is None:
-            raise StreamError("A running query needs a place for its checkpoint.", where=self.name, hint="pk.Flow(spark, path='flows/x')")
+            raise StreamError(
+                "A running query needs a place for its checkpoint.",
+                where=self.name,
+                hint="pk.Flow(spark, path='flows/x')",
+            )
         return start(self, sink, trigger, late, dead_letters)

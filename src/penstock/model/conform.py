@@ -1,7 +1,8 @@
 """Input brought into a stream's schema; what cannot be is a dead letter with its reason.
 
 A row with a null or unreadable time, or with a value of the wrong type, takes no part in any query and is kept as text.
-Naive timestamps are UTC. Text in a time column is read as ISO 8601.
+Naive timestamps are UTC. Text in a time column is read as ISO 8601. Rows and tables are judged alike, except that a
+column of text in a table is read into its type, as in CSV.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.batch import Batch, Row, present, rows_of
-from penstock.model.schema import DataType, Field, Schema
+from penstock.model.schema import STRING, DataType, Field, Schema, from_arrow_type
 from penstock.model.time import to_ticks
 
 
@@ -69,14 +71,14 @@ def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[
 def _value(value: object, field: Field) -> object:
     if value is None:
         return None
-    converted = _convert(value, field.type)
+    converted = convert(value, field.type)
     if converted is None:
         raise Misfit(f"{field.name} is not a {field.type}: {value!r}")
     return converted
 
 
-def _convert(value: Any, type_: DataType) -> object:
-    """The value in its type, or None if it does not fit."""
+def convert(value: Any, type_: DataType) -> object:
+    """The value in its type, timestamps as ticks; None if it does not fit."""
     try:
         match type_.name:
             case "timestamp":
@@ -94,15 +96,34 @@ def _convert(value: Any, type_: DataType) -> object:
             case "decimal":
                 if isinstance(value, bool | float):
                     return None
-                exact = Decimal(value).quantize(Decimal(1).scaleb(-type_.scale))
-                return exact if exact == Decimal(value) else None
+                return _exact_decimal(Decimal(value), type_)
             case "float" | "double":
-                return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    return None
+                return float(value) if type_.name == "double" else _single(float(value))
             case _:
                 fits = isinstance(value, int) and not isinstance(value, bool)
                 return value if fits and -(1 << (type_.bits - 1)) <= value < 1 << (type_.bits - 1) else None
     except (ValueError, InvalidOperation, OverflowError):
         return None
+
+
+_WIDE = Context(prec=100)
+
+
+def _exact_decimal(value: Decimal, type_: DataType) -> Decimal | None:
+    """The value with the type's scale, if it has no more digits than that on either side of the point."""
+    if not value.is_finite():
+        return None
+    scaled = _WIDE.quantize(value, Decimal(1).scaleb(-type_.scale))
+    fits = scaled == value and (not scaled or scaled.adjusted() < type_.precision - type_.scale)
+    return scaled if fits else None
+
+
+def _single(value: float) -> float:
+    """The nearest number of single precision; beyond its range that is an infinity."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def conform_table(schema: Schema, table: pa.Table) -> tuple[Batch, list[DeadLetter]]:
@@ -144,19 +165,35 @@ def _cast_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
         source = column.type
     if source == target:
         return column
-    text = pa.types.is_string(source) or pa.types.is_large_string(source)
-    if not (text and type_.name != "string"):
+    found = from_arrow_type(source)
+    if found is not None and _casts_alike(found, type_):
         try:
-            if pa.types.is_timestamp(source) and source.tz is None and type_.name == "timestamp":
-                return pc.cast(pc.cast(column, pa.timestamp("us"), safe=False), target)
-            return pc.cast(column, target, safe=not pa.types.is_timestamp(source))
+            if type_.name == "timestamp":
+                return pc.cast(pc.cast(column, pa.timestamp("us", tz=source.tz), safe=False), target)
+            return pc.cast(column, target, safe=not type_.is_fractional)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            pass
-    convert = _read_text if text else _convert
-    values = [None if v is None else convert(v, type_) for v in column.to_pylist()]
+            pass  # some value does not fit: one by one
+    read = _read_text if found == STRING else convert
+    values = [None if v is None else read(v, type_) for v in _python_values(column)]
     if type_.name == "timestamp":
         return pa.chunked_array([pa.array(values, pa.int64()).cast(target)])
     return pa.chunked_array([pa.array(values, target)])
+
+
+def _casts_alike(source: DataType, target: DataType) -> bool:
+    """Whether Arrow's cast of a column gives what `convert` gives of each value; Arrow would turn numbers into text."""
+    if source.name in ("void", target.name):
+        return True
+    if source.is_integer:
+        return target.is_integer or target.is_fractional or target.is_decimal
+    return source.is_fractional and target.is_fractional
+
+
+def _python_values(column: pa.ChunkedArray) -> list[Any]:
+    """The values as Python has them; a nanosecond is more than a datetime can hold."""
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = pc.cast(column, pa.timestamp("us", tz=column.type.tz), safe=False)
+    return list(column.to_pylist())
 
 
 def _read_text(value: str, type_: DataType) -> object:
@@ -164,16 +201,16 @@ def _read_text(value: str, type_: DataType) -> object:
     text = value.strip()
     try:
         if type_.is_integer:
-            return _convert(int(text), type_)
+            return convert(int(text), type_)
         if type_.is_fractional:
-            return float(text)
+            return convert(float(text), type_)
         if type_.name == "boolean":
             return {"true": True, "false": False}.get(text.lower())
         if type_.name == "date":
             return dt.date.fromisoformat(text)
     except ValueError:
         return None
-    return _convert(text, type_)
+    return convert(text, type_)
 
 
 def shown_rows(batch: Batch) -> list[dict[str, object]]:

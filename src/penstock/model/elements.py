@@ -3,7 +3,8 @@
 An event is a payload that is valid during `[vs, ve)`. `Insert` brings it, `Adjust` moves its end from `v_old` to `ve`
 (`ve == vs` removes it). A punctuation says what can no longer come: *no later element is below every bound while
 matching every constant*. With one bound it is linear (the `stable()` of LMerge), with constants group-wise, with two
-bounds the joint punctuation of a join. The bound itself is still allowed: a bound of 60 closes the window that ends at 60.
+bounds the joint punctuation of a join. The bound itself is still allowed: a bound of 60 closes the window that ends at
+60.
 """
 
 from __future__ import annotations

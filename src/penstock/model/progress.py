@@ -6,6 +6,7 @@ the stream's own time, so that a replay gives the same punctuation as the live r
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
 from penstock.errors import StreamError
@@ -135,3 +136,23 @@ def span_ticks(length: str | int, domain: Domain | None) -> int:
             hint="use a unit of time with a timestamp column, a plain number with an integer column",
         )
     return ticks
+
+
+def parse_progress(text: str) -> Progress:
+    """A progress as written in Python: `bounded('5 seconds')`, `per_source('router', idle='30 seconds')`."""
+    known = {"ordered": ordered, "bounded": bounded, "punctuated": punctuated, "per_source": per_source}
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in known:
+            args = [ast.literal_eval(a) for a in call.args]
+            named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+            made: Progress = known[call.func.id](*args, **named)  # type: ignore[operator]
+            return made
+    except (SyntaxError, ValueError, TypeError):
+        pass
+    raise StreamError(
+        "Not a progress.",
+        got=text,
+        hint="ordered(), bounded('5 seconds'), bounded(rows=100), punctuated(\"kind = 'punct'\") or "
+        "per_source('router', idle='30 seconds')",
+    )

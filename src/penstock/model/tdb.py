@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import ElementError
 from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation
+from penstock.model.values import canonical_row
 
 RELATIVE_TOLERANCE = 1e-9
 ABSOLUTE_TOLERANCE = 1e-9
@@ -27,13 +28,17 @@ class TDB(Mapping[Event, int]):
 
     def __init__(self, events: Iterable[Event] | Mapping[Event, int] = ()) -> None:
         """From events, or from events with their counts."""
-        self._events: Counter[Event] = Counter(events)
+        self._events: Counter[Event] = Counter()
+        counted = events if isinstance(events, Mapping) else Counter(events)
+        for (payload, vs, ve), count in counted.items():
+            self._events[(canonical_row(payload), vs, ve)] += count
 
     def __getitem__(self, event: Event) -> int:
         """How often the event is there."""
-        if event not in self._events:
+        key = (canonical_row(event[0]), event[1], event[2])
+        if key not in self._events:
             raise KeyError(event)
-        return self._events[event]
+        return self._events[key]
 
     def __iter__(self) -> Iterator[Event]:
         """The distinct events."""
@@ -75,9 +80,10 @@ def tdb(elements: Iterable[Element]) -> TDB:
     events: Counter[Event] = Counter()
     for element in elements:
         if isinstance(element, Insert):
-            events[(element.payload, element.vs, element.ve)] += 1
+            events[(canonical_row(element.payload), element.vs, element.ve)] += 1
         elif isinstance(element, Adjust):
-            old = (element.payload, element.vs, element.v_old)
+            payload = canonical_row(element.payload)
+            old = (payload, element.vs, element.v_old)
             if events[old] <= 0:
                 raise ElementError(
                     "An adjust names an event that is not there.",
@@ -88,7 +94,7 @@ def tdb(elements: Iterable[Element]) -> TDB:
             if not events[old]:
                 del events[old]
             if element.ve > element.vs:
-                events[(element.payload, element.vs, element.ve)] += 1
+                events[(payload, element.vs, element.ve)] += 1
         elif not isinstance(element, Punctuation):
             raise ElementError("Not an element of a stream.", got=repr(element))
     return TDB(events)

@@ -105,7 +105,8 @@ class ExpressionBinder:
         if isinstance(node, exp.Neg):
             inner = self.bind(node.this)
             if isinstance(inner, Literal) and isinstance(inner.value, int | float | Decimal) and inner.type.is_numeric:
-                return Literal(-inner.value, inner.type)
+                negated = inner.value.copy_negate() if isinstance(inner.value, Decimal) else -inner.value
+                return Literal(negated, inner.type)
             if not inner.type.is_numeric:
                 raise self.error("Only numbers can be negated.", node)
             return Call("negate", (inner,), inner.type)
@@ -119,7 +120,10 @@ class ExpressionBinder:
             value = Decimal(text)
             scale = max(-int(value.as_tuple().exponent), 0)
             return Literal(value, decimal(max(len(value.as_tuple().digits), scale), scale))
-        return Literal(int(text), INT if abs(int(text)) < 2**31 else BIGINT)
+        number = int(text)
+        if number >= 2**63:
+            return Literal(Decimal(number), decimal(len(text.lstrip("0")), 0))
+        return Literal(number, INT if number < 2**31 else BIGINT)
 
     def _arithmetic(self, node: exp.Expr, name: str) -> Expression:
         if isinstance(node.expression, exp.Interval) or isinstance(node.this, exp.Interval):
@@ -159,10 +163,14 @@ class ExpressionBinder:
             return left, self._timestamp(right, node)
         if right.type == TIMESTAMP and isinstance(left, Literal) and left.type == STRING:
             return self._timestamp(left, node), right
-        if common_type(left.type, right.type) is None:
+        common = common_type(left.type, right.type)
+        if common is None:
             raise self.error(
                 "These types cannot be compared.", node, got=f"{left.type} and {right.type}", hint="CAST one of them"
             )
+        # Where the types meet in a double or a timestamp, both sides are brought there first, as Spark does.
+        if (common.is_fractional or common == TIMESTAMP) and VOID not in (left.type, right.type):
+            return self._to(left, common), self._to(right, common)
         return left, right
 
     def _timestamp(self, literal: Literal, node: exp.Expr) -> Literal:
@@ -183,8 +191,9 @@ class ExpressionBinder:
             return conjunction([self.bind(p) for p in parts])
         if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
             value = self.bind(node.this)
-            options = [self._alike(value, self.bind(e), node)[1] for e in node.expressions]
-            return Call("in", (value, *options), BOOLEAN)
+            pairs = [self._alike(value, self.bind(e), node) for e in node.expressions]
+            value = next((left for left, _ in pairs if left.type != value.type), value)
+            return Call("in", (value, *(self._alike(value, right, node)[1] for _, right in pairs)), BOOLEAN)
         if isinstance(node, exp.Like):
             return Call("like", (self._string(node.this), self._string(node.expression)), BOOLEAN)
         return None
@@ -195,6 +204,12 @@ class ExpressionBinder:
             raise self.error(
                 "Text is expected.", node, got=f"{node.sql('spark')} of type {bound.type}", hint="CAST(… AS STRING)"
             )
+        return bound
+
+    def _integer(self, node: exp.Expr) -> Expression:
+        bound = self.bind(node)
+        if not bound.type.is_integer and bound.type != VOID:
+            raise self.error("A whole number is expected.", node, got=f"{node.sql('spark')} of type {bound.type}")
         return bound
 
     def _conditional(self, node: exp.Expr) -> Expression | None:
@@ -215,9 +230,7 @@ class ExpressionBinder:
             return Call(name, tuple(self._to(a, type_) for a in args), type_)
         return None
 
-    def _case(
-        self, tests: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, node: exp.Expr
-    ) -> Expression:
+    def _case(self, tests: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, node: exp.Expr) -> Expression:
         conditions = [self.predicate(test) for test, _ in tests]
         values = [self.bind(value) for _, value in tests]
         values.append(self.bind(default) if default is not None else Literal(None, VOID))
@@ -259,9 +272,9 @@ class ExpressionBinder:
             parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
             return Call("concat", tuple(self._string(p) for p in parts), STRING)
         if isinstance(node, exp.Substring):
-            args = [self._string(node.this), self.bind(node.args["start"])]
+            args = [self._string(node.this), self._integer(node.args["start"])]
             if node.args.get("length") is not None:
-                args.append(self.bind(node.args["length"]))
+                args.append(self._integer(node.args["length"]))
             return Call("substring", tuple(args), STRING)
         if kind in _PARTS:
             inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
@@ -272,7 +285,10 @@ class ExpressionBinder:
         if isinstance(node, exp.TimestampTrunc):
             unit = node.args["unit"].name.lower()
             if unit in ("second", "minute", "hour", "day"):
-                return Call("date_trunc", (Literal(unit, STRING), self.bind(node.this)), TIMESTAMP)
+                value = self.bind(node.this)
+                if value.type != TIMESTAMP:
+                    raise self.error("A timestamp is expected.", node, got=str(value.type))
+                return Call("date_trunc", (Literal(unit, STRING), value), TIMESTAMP)
         if isinstance(node, exp.Abs | exp.Floor | exp.Ceil | exp.Sqrt):
             return self._number_function(node)
         if isinstance(node, exp.Anonymous):

@@ -153,8 +153,11 @@ class WindowBinder:
             raise self.error("RATTR is missing.", "clause", hint="name the attribute that RANGE is on")
         attribute = self._progressing(name, "rattr")
         rank = self.clause.sattr_rank
-        if rank is not None and self.schema[rank.rsplit(".", 1)[-1]].name != attribute:
-            raise self.error("rank() must be on the range attribute.", "sattr_rank", got=rank)
+        ranked = "" if rank is None else rank.rsplit(".", 1)[-1]
+        if rank is not None and (ranked not in self.schema or self.schema[ranked].name != attribute):
+            raise self.error(
+                "rank() must be on the range attribute.", "sattr_rank", got=rank, hint=f"rank({attribute})"
+            )
         if rank is None and (self.clause.sattr or "").lower() not in ROW_NUMBER_NAMES:
             raise self.error(
                 "SATTR must be row-num or rank of the range attribute.", "sattr", got=str(self.clause.sattr)

@@ -7,12 +7,14 @@ stream without end and are refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 from sqlglot import exp
 
 from penstock.errors import QueryError, UnsupportedError
-from penstock.model.schema import Schema
+from penstock.model.schema import DataType, Schema
+from penstock.model.time import Domain
 from penstock.query.bind_expression import ExpressionBinder, position
 from penstock.query.bind_window import WindowBinder, tick_window
 from penstock.query.catalog import Catalog, closest
@@ -140,7 +142,7 @@ class _Binder:
         union: Node = Union(tuple(flat))
         return Distinct(union) if tree.args.get("distinct") else union
 
-    def _align(self, node: Node, names: list[str], own: list[str], types: list, shared: int) -> Node:  # type: ignore[type-arg]
+    def _align(self, node: Node, names: list[str], own: list[str], types: list[DataType], shared: int) -> Node:
         schema = node.schema
         same = [schema[n].type for n in own] == types and own == names
         if same and shared >= 0 and not any(f.hidden for f in schema.fields):
@@ -189,8 +191,10 @@ class _Binder:
         if from_ is None:
             raise self.error("FROM is missing.", tree, hint="name the stream to read")
         if tree.args.get("joins"):
+            line, column = position(tree.args["joins"][0])
             raise UnsupportedError(
                 "Joins between streams are not supported yet.",
+                where=f"line {line}, column {column}",
                 got=tree.sql("spark")[:80],
                 hint="union streams, or aggregate each by itself",
             )
@@ -219,6 +223,9 @@ class _Binder:
                 found.append(self.clauses[int(item.expressions[0].name)])
             else:
                 items.append(item)
+        found.sort(key=lambda c: (c.line, c.column))
+        if not items:
+            raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
         for other in found[1:]:
             first = found[0]
             parameters = (
@@ -262,9 +269,7 @@ class _Binder:
             return node
         return _project(node, columns)
 
-    def _columns(
-        self, items: list[exp.Expr], schema: Schema, binder: ExpressionBinder
-    ) -> list[tuple[str, Expression]]:
+    def _columns(self, items: list[exp.Expr], schema: Schema, binder: ExpressionBinder) -> list[tuple[str, Expression]]:
         columns: list[tuple[str, Expression]] = []
         for item in items:
             if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
@@ -288,10 +293,15 @@ class _Binder:
         self._bind_keys(tree, items, below, grouping)
         window = self._window(tree, items, scope.node.schema, window_binder, grouping)
         if isinstance(window, PartitionedWindow):
+            names = []
             for name in window.partition:
                 key = Column(name, scope.node.schema[name].type)
-                if not any(bound == key for _, bound in grouping.keys.values()):
-                    grouping.keys[name] = (exp.column(name), key)
+                known = next((n for n, (_, bound) in grouping.keys.items() if bound == key), None)
+                if known is None:
+                    known = _key_name(key, grouping)
+                    grouping.keys[known] = (exp.column(name), key)
+                names.append(known)
+            window = replace(window, partition=tuple(names))
 
         above = ExpressionBinder(self.catalog, self.sql, lambda n: self._grouped(n, grouping, below, above, window))
         having = tree.args.get("having")
@@ -326,23 +336,22 @@ class _Binder:
         if any(isinstance(bound, Column) and bound.name == schema.time for _, bound in grouping.keys.values()):
             return tick_window(schema)
         at = next((n for item in items for n in item.walk() if self._aggregate_name(n)), tree)
+        lengths = "RANGE 10 minutes, SLIDE 1 minute" if schema.domain is Domain.TIMESTAMP else "RANGE 100, SLIDE 10"
         raise self.error(
             "An aggregate over a stream needs a window: without one it never completes.",
             at,
             got=at.sql("spark")[:60],
-            hint=f"add [RANGE 10 minutes, SLIDE 1 minute, WA {schema.time}] after it, or GROUP BY {schema.time}",
+            hint=f"add [{lengths}, WA {schema.time}] after it, or GROUP BY {schema.time}",
         )
 
-    def _bind_keys(
-        self, tree: exp.Select, items: list[exp.Expr], below: ExpressionBinder, grouping: _Grouping
-    ) -> None:
+    def _bind_keys(self, tree: exp.Select, items: list[exp.Expr], below: ExpressionBinder, grouping: _Grouping) -> None:
         group = tree.args.get("group")
         for key in group.expressions if group is not None else ():
             source = key
             if isinstance(key, exp.Literal) and not key.is_string:
                 index = int(key.name)
                 if not 1 <= index <= len(items):
-                    raise self.error("GROUP BY names a position that the select list has not.", tree, got=str(index))
+                    raise self.error("GROUP BY names a position that the select list has not.", key, got=str(index))
                 source = items[index - 1].unalias()
             elif isinstance(key, exp.Column) and not key.table:
                 alias = next(
@@ -351,8 +360,7 @@ class _Binder:
                 if alias is not None and not isinstance(alias.this, exp.Column):
                     source = alias.this
             bound = below.bind(source)
-            name = bound.name if isinstance(bound, Column) else f"__key{len(grouping.keys)}"
-            grouping.keys[name] = (source, bound)
+            grouping.keys[_key_name(bound, grouping)] = (source, bound)
 
     def _grouped(
         self,
@@ -458,12 +466,19 @@ def _with_aliases(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
     """HAVING may use the select list's aliases."""
     aliases = {i.alias.lower(): i.this for i in items if isinstance(i, exp.Alias)}
 
-    def replace(n: exp.Expr) -> exp.Expr:
+    def with_meaning(n: exp.Expr) -> exp.Expr:
         if isinstance(n, exp.Column) and not n.table and n.name.lower() in aliases:
             return aliases[n.name.lower()].copy()
         return n
 
-    return node.copy().transform(replace)
+    return cast(exp.Expr, node.copy().transform(with_meaning))
+
+
+def _key_name(bound: Expression, grouping: _Grouping) -> str:
+    """What a group key is called below the select list: never as a window's own columns are."""
+    if isinstance(bound, Column) and bound.name.lower() not in WINDOW_FIELDS:
+        return bound.name
+    return f"__key{len(grouping.keys)}"
 
 
 def _name(item: exp.Expr, bound: Expression, index: int) -> str:
@@ -471,7 +486,10 @@ def _name(item: exp.Expr, bound: Expression, index: int) -> str:
     if isinstance(item, exp.Alias):
         return str(item.alias)
     if isinstance(item, exp.Column) and isinstance(bound, Column):
-        return bound.name if not bound.name.startswith("__") else str(item.name)
+        if not bound.name.startswith("__"):
+            return bound.name
+        # A group key of an inner window beside the columns of the outer one.
+        return f"group_{item.name.lower()}" if item.name.lower() in WINDOW_FIELDS else str(item.name)
     if type(item) in _AGGREGATES or isinstance(item, exp.Anonymous):
         function = _AGGREGATES.get(type(item)) or item.name.lower()
         inner = item.expressions[0] if isinstance(item, exp.Anonymous) and item.expressions else item.this

@@ -70,7 +70,8 @@ USER = "user:"
 
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%", "int_divide": "div",
-    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR", "like": "LIKE", "null_safe_eq": "<=>",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR",
+    "like": "LIKE", "null_safe_eq": "<=>",
 }  # fmt: skip
 
 

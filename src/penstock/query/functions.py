@@ -15,6 +15,8 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperatio
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from penstock.errors import EvaluationError
 from penstock.model.schema import DataType
 from penstock.model.time import MINUTE, SECOND, from_ticks, to_ticks
@@ -46,7 +48,7 @@ def fit(value: Any, type_: DataType) -> Any:
         if scaled and scaled.adjusted() + 1 > type_.precision - type_.scale:
             raise overflow(type_, value)
         return scaled
-    return value
+    return float(np.float32(value)) if type_.name == "float" else value
 
 
 def _numeric(value: Any, type_: DataType) -> Any:
@@ -83,7 +85,7 @@ def _modulo(args: list[Any], type_: DataType) -> Any:
     left, right = (_numeric(a, type_) for a in args)
     _check_divisor(right)
     if type_.is_fractional:
-        return math.fmod(left, right)
+        return math.nan if math.isinf(left) else fit(math.fmod(left, right), type_)
     if type_.is_decimal:
         with localcontext(_WIDE):
             return fit(left % right, type_)
@@ -148,9 +150,9 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
 
 def _substring(args: list[Any], type_: DataType) -> str:
     text, start = args[0], args[1]
-    length = args[2] if len(args) > 2 else len(text)
     begin = start - 1 if start > 0 else (len(text) + start if start < 0 else 0)
-    return text[max(begin, 0) : max(begin + max(length, 0), 0)]
+    end = len(text) if len(args) < 3 else max(begin + max(args[2], 0), 0)
+    return str(text[max(begin, 0) : end])
 
 
 def _cast(args: list[Any], type_: DataType) -> Any:
@@ -159,16 +161,18 @@ def _cast(args: list[Any], type_: DataType) -> Any:
         if type_.name == "string":
             return _to_string(value)
         if type_.name == "timestamp":
-            return parse_timestamp(value) if isinstance(value, str) else value
+            return _to_timestamp(value)
+        if isinstance(value, str):
+            value = _number(value, type_)
         if type_.is_integer:
-            if isinstance(value, str):
-                value = Decimal(value.strip())
             if isinstance(value, float) and not math.isfinite(value):
                 raise overflow(type_, value)
             return fit(int(value), type_)
         if type_.is_decimal:
-            return fit(Decimal(repr(value)) if isinstance(value, float) else Decimal(value), type_)
-        return float(value)
+            if isinstance(value, float):
+                return fit(Decimal(repr(value)), type_) if math.isfinite(value) else None  # as in Spark
+            return fit(Decimal(value), type_)
+        return fit(float(value), type_)
     except (ValueError, InvalidOperation):
         raise EvaluationError(
             f"The value cannot be cast to {type_}.",
@@ -177,16 +181,42 @@ def _cast(args: list[Any], type_: DataType) -> Any:
         ) from None
 
 
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_FRACTIONAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?|nan", re.IGNORECASE)
+
+
+def _number(text: str, type_: DataType) -> Any:
+    """A number from its text; Python would take more for one than SQL does."""
+    stripped = text.strip()
+    if not (_WHOLE if type_.is_integer else _FRACTIONAL).fullmatch(stripped):
+        raise ValueError(text)
+    return int(stripped) if type_.is_integer else float(stripped)
+
+
+def _to_timestamp(value: Any) -> int:
+    if isinstance(value, str):
+        return parse_timestamp(value)
+    return to_ticks(dt.datetime(value.year, value.month, value.day)) if isinstance(value, dt.date) else int(value)
+
+
 def _to_string(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 def timestamp_string(ticks: int) -> str:
     """A timestamp as Spark prints it in UTC."""
-    text = from_ticks(ticks).strftime("%Y-%m-%d %H:%M:%S.%f")
+    text = datetime_of(ticks).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
     return text.rstrip("0").rstrip(".")
+
+
+def datetime_of(ticks: int) -> dt.datetime:
+    """The datetime of a tick, where there is one: Python's end with the year 9999."""
+    try:
+        return from_ticks(ticks)
+    except OverflowError:
+        raise EvaluationError("The timestamp is beyond the calendar.", got=f"{ticks} microseconds") from None
 
 
 def parse_timestamp(text: str) -> int:
@@ -195,11 +225,29 @@ def parse_timestamp(text: str) -> int:
 
 
 def _part(name: str) -> Strict:
-    return lambda args, type_: getattr(from_ticks(args[0]), name)
+    return lambda args, type_: getattr(datetime_of(args[0]), name)
 
 
 def _abs(args: list[Any], type_: DataType) -> Any:
-    return fit(abs(args[0]), type_)
+    return fit(args[0].copy_abs() if isinstance(args[0], Decimal) else abs(args[0]), type_)
+
+
+def _negate(args: list[Any], type_: DataType) -> Any:
+    return fit(args[0].copy_negate() if isinstance(args[0], Decimal) else -args[0], type_)
+
+
+def _rounded(rounding: Callable[[Any], int]) -> Strict:
+    """Floor and ceil: NaN gives 0, as in Spark; an infinity does not fit."""
+
+    def apply(args: list[Any], type_: DataType) -> int:
+        value = args[0]
+        if isinstance(value, float) and not math.isfinite(value):
+            if math.isnan(value):
+                return 0
+            raise overflow(type_, value)
+        return int(fit(rounding(value), type_))
+
+    return apply
 
 
 def _truncate(args: list[Any], type_: DataType) -> int:
@@ -215,7 +263,7 @@ STRICT: dict[str, Strict] = {
     "divide": _divide,
     "modulo": _modulo,
     "int_divide": _int_divide,
-    "negate": lambda args, type_: fit(-args[0], type_),
+    "negate": _negate,
     "abs": _abs,
     **{op: _comparison(op) for op in ("eq", "ne", "lt", "le", "gt", "ge")},
     "not": lambda args, type_: not args[0],
@@ -227,8 +275,8 @@ STRICT: dict[str, Strict] = {
     "concat": lambda args, type_: "".join(args),
     "substring": _substring,
     "cast": _cast,
-    "floor": lambda args, type_: fit(math.floor(args[0]), type_),
-    "ceil": lambda args, type_: fit(math.ceil(args[0]), type_),
+    "floor": _rounded(math.floor),
+    "ceil": _rounded(math.ceil),
     "sqrt": lambda args, type_: math.sqrt(args[0]) if args[0] >= 0 else math.nan,
     "date_trunc": _truncate,
     "time_add": lambda args, type_: fit(args[0] + args[1], DataType("bigint")),

@@ -326,9 +326,18 @@ class WindowAggregate(Node):
 
     @cached_property
     def properties(self) -> StreamProperties:
-        """Windows close in order, all groups of one window together."""
+        """Windows close in order, all groups of one window together.
+
+        Each partition of a partitioned window counts for itself, so there is no order among them; rows that tie in a
+        slide-by-tuple window each bring a result with the same id, so it is no key.
+        """
+        ordered = not isinstance(self.window, PartitionedWindow)
+        ties = isinstance(self.window, SlideByTupleWindow)
         return StreamProperties(
-            ordered=True, key=frozenset({"wid", *self.keys}), max_disorder=0, lifetime=self.schema.lifetime
+            ordered=ordered,
+            key=None if ties else frozenset({"wid", *self.keys}),
+            max_disorder=0 if ordered else None,
+            lifetime=self.schema.lifetime,
         )
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from sqlglot import Dialect, exp
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
 from penstock.query.clause import KEYWORDS, ClauseReader, WindowClause, column_of

@@ -7,7 +7,17 @@ digits.
 
 from __future__ import annotations
 
-from penstock.model.schema import BIGINT, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, VOID, DataType, decimal
+from penstock.model.schema import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    MAX_PRECISION,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    DataType,
+    decimal,
+)
 from penstock.query.expressions import Expression, Literal
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -23,8 +33,7 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
         return left if left.bits >= right.bits else right
     if left.is_numeric and right.is_numeric:
         if left.is_fractional or right.is_fractional:
-            both_float = {left.name, right.name} <= {"float", "tinyint", "smallint"}
-            return FLOAT if both_float and FLOAT in (left, right) else DOUBLE
+            return DOUBLE  # a float with anything but a float, too
         a, b = as_decimal(left), as_decimal(right)
         scale = max(a.scale, b.scale)
         return decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
@@ -76,6 +85,11 @@ def _decimal_result(name: str, a: DataType, b: DataType) -> DataType:
     return decimal(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
 
 
+def _bounded(precision: int, scale: int) -> DataType:
+    """A decimal cut to 38 digits whose scale does not give way, as Spark has it for aggregates."""
+    return DataType("decimal", min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
 def aggregate_type(function: str, argument: DataType | None) -> DataType | None:
     """The type of a built-in aggregate's result, or None if it does not apply to the argument."""
     if function == "count":
@@ -89,9 +103,9 @@ def aggregate_type(function: str, argument: DataType | None) -> DataType | None:
     if function == "sum":
         if argument.is_integer:
             return BIGINT
-        return decimal(argument.precision + 10, argument.scale) if argument.is_decimal else DOUBLE
+        return _bounded(argument.precision + 10, argument.scale) if argument.is_decimal else DOUBLE
     if function == "avg":
-        return decimal(argument.precision + 4, argument.scale + 4) if argument.is_decimal else DOUBLE
+        return _bounded(argument.precision + 4, argument.scale + 4) if argument.is_decimal else DOUBLE
     return DOUBLE
 
 
@@ -108,4 +122,4 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return source.name in CASTABLE_TO_STRING
     if source == STRING:
         return target.is_integer or target in (DOUBLE, TIMESTAMP)
-    return source.is_numeric and target.is_numeric
+    return (source.is_numeric and target.is_numeric) or (source, target) == (DATE, TIMESTAMP)

@@ -15,9 +15,10 @@ from fractions import Fraction
 from typing import Any, Protocol, cast
 
 from penstock.errors import EvaluationError
-from penstock.model.schema import DataType
+from penstock.model.schema import TIMESTAMP, DataType
 from penstock.query.expressions import USER, AggregateCall
 from penstock.query.functions import overflow
+from penstock.query.user_functions import checked, shown
 from penstock.reference.scalars import same
 
 _BIGINT = 2**63
@@ -49,7 +50,7 @@ def aggregate(call: AggregateCall, values: Sequence[object], user: Mapping[str, 
     if not present:
         return None
     if call.function.startswith(USER):
-        return _user(call.function.removeprefix(USER).lower(), present, user)
+        return _user(call, present, user)
     match call.function:
         case "sum":
             return _sum(present, call.type)
@@ -65,14 +66,16 @@ def aggregate(call: AggregateCall, values: Sequence[object], user: Mapping[str, 
             raise EvaluationError("The reference does not know this aggregate.", got=call.function)
 
 
-def _user(name: str, values: list[object], user: Mapping[str, object]) -> object:
+def _user(call: AggregateCall, values: list[Any], user: Mapping[str, object]) -> object:
+    name = call.function.removeprefix(USER).lower()
     if name not in user:
         raise EvaluationError("The user aggregate is not known.", got=name, hint="pass it in aggregates=…")
     function = cast(Combinable, user[name])
-    partial = function.lift(values[0])
-    for value in values[1:]:
+    given = [shown(v) for v in values] if call.argument_type == TIMESTAMP else values
+    partial = function.lift(given[0])
+    for value in given[1:]:
         partial = function.combine(partial, function.lift(value))
-    result: object = function.lower(partial)
+    result: object = checked(function.lower(partial), call.type, name)
     return result
 
 

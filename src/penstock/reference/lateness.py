@@ -6,8 +6,9 @@ of its source, which it does not make known either. The bound never goes down. B
 (`MIN_TICK`).
 
 By row, the bound before a row is the one after the row before it. By batch, it is the one after the batches before:
-nothing moves inside a batch, neither for rows nor for punctuation, and only whole batches count towards the greatest
-bound so far.
+nothing moves inside a batch, neither for rows nor for punctuation, and the rows of one batch have no order among
+them: `bounded(rows=n)` counts a row when the batches after its own hold n rows, and a stream starts at the least time
+of its first batch.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class _Arrival:
     time: int
     source: object
     kind: Literal["on time", "late", "punctuation"]
+    lot: int
+    """Arrivals of one lot came at once, in an order that is not known: a row by itself, or a batch."""
 
 
 def judge(
@@ -83,8 +86,9 @@ def judge(
     backwards: list[tuple[Row, int]] = []
     bounds: list[int] = []
     bound = MIN_TICK
-    for batch in batches:
+    for number, batch in enumerate(batches):
         for row in batch:
+            lot = len(arrived) if granularity == "row" else number
             time = row[time_index]
             assert isinstance(time, int), f"time must be ticks, got {time!r}"
             source = row[source_index] if source_index is not None else None
@@ -92,13 +96,13 @@ def judge(
                 punctuation.append(row)
                 if time < bound:
                     backwards.append((row, bound))
-                arrived.append(_Arrival(time, source, "punctuation"))
+                arrived.append(_Arrival(time, source, "punctuation", lot))
             elif time < bound:
                 late.append((row, bound))
-                arrived.append(_Arrival(time, source, "late"))
+                arrived.append(_Arrival(time, source, "late", lot))
             else:
                 on_time.append(row)
-                arrived.append(_Arrival(time, source, "on time"))
+                arrived.append(_Arrival(time, source, "on time", lot))
             if granularity == "row":
                 bound = max(bound, _bound_after(arrived, progress, domain))
         if granularity == "batch":
@@ -118,7 +122,9 @@ def _bound_after(arrived: Sequence[_Arrival], progress: Progress, domain: Domain
             return greatest if greatest == MIN_TICK else greatest - span_ticks(progress.delay, domain)
         case Bounded():
             assert progress.rows is not None
-            return _greatest(arrived[: max(len(arrived) - progress.rows, 0)])
+            end = max(len(arrived) - progress.rows, 0)
+            split = {a.lot for a in arrived[end : end + 1]}  # a lot that reaches into the last rows does not count
+            return _greatest([a for a in arrived[:end] if a.lot not in split])
         case Punctuated():
             return max((a.time for a in arrived if a.kind == "punctuation"), default=MIN_TICK)
         case PerSource():
@@ -136,6 +142,7 @@ def _least_source(arrived: Sequence[_Arrival], progress: PerSource, domain: Doma
     disorder = span_ticks(progress.disorder, domain)
     idle = None if progress.idle is None else span_ticks(progress.idle, domain)
     newest = _greatest(arrived)
+    first = min(a.time for a in arrived if a.lot == arrived[0].lot)
     bounds = []
     for source in {same(a.source) for a in arrived if a.kind == "on time"}:
         own = _greatest([a for a in arrived if same(a.source) == source])
@@ -143,6 +150,6 @@ def _least_source(arrived: Sequence[_Arrival], progress: PerSource, domain: Doma
             bounds.append(own - disorder)
     for name in progress.sources:
         unseen = not any(a.kind == "on time" and same(a.source) == same(name) for a in arrived)
-        if unseen and (idle is None or newest - arrived[0].time <= idle):
+        if unseen and (idle is None or newest - first <= idle):
             bounds.append(MIN_TICK)
     return min(bounds)

@@ -14,6 +14,7 @@ from penstock.model.batch import Row
 from penstock.model.schema import STRING, TIMESTAMP, Schema
 from penstock.query.expressions import USER, Call, Column, Expression, Literal
 from penstock.query.functions import LAZY, STRICT, evaluate_lazy, timestamp_string
+from penstock.query.user_functions import timestamp_aware
 
 Functions = Mapping[str, Callable[..., object]]
 """User functions by lower-case name."""
@@ -36,7 +37,8 @@ def _call(call: Call, row: Row, schema: Schema, functions: Functions) -> object:
         name = call.name.removeprefix(USER).lower()
         if name not in functions:
             raise EvaluationError("The user function is not known.", got=name, hint="pass it in functions=…")
-        return functions[name](*args)
+        times = [a.type == TIMESTAMP for a in call.args]
+        return timestamp_aware(functions[name], times, call.type, name)(*args)
     if any(a is None for a in args):
         return None
     if call.name == "cast" and call.type == STRING and call.args[0].type == TIMESTAMP:

@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, Protocol, runtime_checkable
 
 from penstock.errors import EvaluationError
 from penstock.model.schema import DataType
+from penstock.model.values import canonical
 
 # Partials of different functions have different shapes; they are opaque outside their function.
 Partial = Any
@@ -76,12 +77,6 @@ def build(name: str, argument: DataType | None, result: DataType, *, distinct: b
     return _moments(name)
 
 
-def from_user(name: str, aggregate: UserAggregate) -> AggregateFunction:
-    """A user's aggregate as a function of ours."""
-    invert = getattr(aggregate, "invert", None)
-    return AggregateFunction(name, aggregate.lift, aggregate.combine, aggregate.lower, invert)
-
-
 def _one(value: Any) -> int:
     return 1
 
@@ -126,11 +121,6 @@ def _as_set(parts: tuple[Any, ...]) -> frozenset[Any] | None:
     return frozenset(canonical(v) for v in parts[0] if v is not None) or None
 
 
-def canonical(value: Any) -> Any:
-    """A value as a key: every NaN is one and the same object, so that groups and sets see it as equal."""
-    return math.nan if isinstance(value, float) and math.isnan(value) else value
-
-
 # Sums carry how many values they hold, so that a sum from which everything was taken out is null again.
 
 
@@ -162,10 +152,10 @@ def _check_bigint(partial: tuple[Any, int]) -> int:
 
 
 def _sum(argument: DataType, result: DataType) -> AggregateFunction:
+    if argument.is_decimal:
+        return _decimals("sum", _DecimalSum(result))
     exact = not argument.is_fractional
     lower: Callable[[Any], Any] = _check_bigint if argument.is_integer else _float_sum
-    if argument.is_decimal:
-        lower = _DecimalSum(result)
     return AggregateFunction(
         "sum", _lift_sum if exact else _lift_float, _combine_sum, lower, _invert_sum if exact else None,
         arrow=("sum", "count"), from_arrow=_sum_from_arrow,
@@ -180,15 +170,35 @@ def _float_sum(partial: tuple[Any, int]) -> float:
     return float(partial[0])
 
 
+# Decimals are added in a context that is wide enough to be exact; Python's own has 28 digits, SQL's have 38.
+_WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
+
+
+def _combine_decimals(left: tuple[Decimal, int], right: tuple[Decimal, int]) -> tuple[Decimal, int]:
+    return _WIDE.add(left[0], right[0]), left[1] + right[1]
+
+
+def _invert_decimals(total: tuple[Decimal, int], leaving: tuple[Decimal, int]) -> tuple[Decimal, int] | None:
+    return (_WIDE.subtract(total[0], leaving[0]), total[1] - leaving[1]) if total[1] > leaving[1] else None
+
+
+def _fit_decimal(value: Decimal, type_: DataType, function: str) -> Decimal:
+    fitted = _WIDE.quantize(value, Decimal(1).scaleb(-type_.scale))
+    if fitted and fitted.adjusted() + 1 > type_.precision - type_.scale:
+        raise EvaluationError(
+            f"Arithmetic overflow in {function}.",
+            got=f"{fitted} does not fit {type_}",
+            hint="CAST the argument to a narrower decimal or to double",
+        )
+    return fitted
+
+
 @dataclass(frozen=True)
 class _DecimalSum:
     type: DataType
 
     def __call__(self, partial: tuple[Decimal, int]) -> Decimal:
-        value = Decimal(partial[0])
-        if value and value.adjusted() + 1 > self.type.precision - self.type.scale:
-            raise EvaluationError("Arithmetic overflow in sum.", got=f"{value} does not fit {self.type}")
-        return value.quantize(Decimal(1).scaleb(-self.type.scale))
+        return _fit_decimal(partial[0], self.type, "sum")
 
 
 @dataclass(frozen=True)
@@ -196,10 +206,11 @@ class _DecimalAvg:
     type: DataType
 
     def __call__(self, partial: tuple[Decimal, int]) -> Decimal:
-        from decimal import ROUND_HALF_UP, Context
+        return _fit_decimal(_WIDE.divide(partial[0], Decimal(partial[1])), self.type, "avg")
 
-        wide = Context(prec=80, rounding=ROUND_HALF_UP)
-        return wide.quantize(wide.divide(Decimal(partial[0]), Decimal(partial[1])), Decimal(1).scaleb(-self.type.scale))
+
+def _decimals(name: str, lower: Callable[[Any], Any]) -> AggregateFunction:
+    return AggregateFunction(name, _lift_sum, _combine_decimals, lower, _invert_decimals)
 
 
 def _avg_of(partial: tuple[Any, int]) -> float:
@@ -207,10 +218,12 @@ def _avg_of(partial: tuple[Any, int]) -> float:
 
 
 def _avg(argument: DataType, result: DataType) -> AggregateFunction:
+    if argument.is_decimal:
+        return _decimals("avg", _DecimalAvg(result))
     exact = not argument.is_fractional
     return AggregateFunction(
-        "avg", _lift_sum if exact else _lift_float, _combine_sum,
-        _DecimalAvg(result) if argument.is_decimal else _avg_of, _invert_sum if exact else None, arrow=("sum", "count"), from_arrow=_sum_from_arrow,
+        "avg", _lift_sum if exact else _lift_float, _combine_sum, _avg_of, _invert_sum if exact else None,
+        arrow=("sum", "count"), from_arrow=_sum_from_arrow,
     )  # fmt: skip
 
 
@@ -255,7 +268,8 @@ Moments = tuple[int, float, float]
 
 
 def _lift_moments(value: Any) -> Moments:
-    return 1, float(value), 0.0
+    number = float(value)
+    return 1, number, 0.0 if math.isfinite(number) else math.nan
 
 
 def _combine_moments(left: Moments, right: Moments) -> Moments:

@@ -16,10 +16,11 @@ import numpy as np
 
 from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejected
 from penstock.algorithms.progress.trackers import Marks, PunctuationTracker, Tracker
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, rows_of
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK, show_ticks
+from penstock.model.values import canonical
 
 MarksOf = Callable[[Batch], Sequence[Any] | np.ndarray]
 
@@ -96,7 +97,8 @@ class RowIngest(Ingest):
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """A bound from outside also condemns the rows that follow it."""
         if punctuation.is_linear:
-            self.pages.put("outside", max(punctuation.value, self.pages.get("outside") or MIN_TICK))
+            before = self.pages.get("outside")
+            self.pages.put("outside", punctuation.value if before is None else max(before, punctuation.value))
             yield from self.pass_on(punctuation.value)
 
 
@@ -126,5 +128,5 @@ class ColumnMarks:
     def __call__(self, batch: Batch) -> Sequence[Any]:
         """The values of the column."""
         if batch.columnar:
-            return list(batch.table.column(self.index).to_pylist())
-        return [row[self.index] for row in batch.rows]
+            return [canonical(value) for (value,) in rows_of(batch.table.select([self.index]))]
+        return [canonical(row[self.index]) for row in batch.rows]

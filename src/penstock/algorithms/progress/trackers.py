@@ -200,20 +200,24 @@ class SourcesTracker:
         for time, source in zip(times.tolist(), marks if marks is not None else (), strict=True):
             if time > greatest.get(source, MIN_TICK):
                 greatest[source] = time
-        return greatest, int(times[0]) if len(times) else None
+        return greatest, int(times.min()) if len(times) else None
 
     def join(self, left: Sources, right: Sources) -> Sources:
         """The greater per source."""
         greatest = dict(left[0])
         for source, time in right[0].items():
             greatest[source] = max(time, greatest.get(source, MIN_TICK))
-        return greatest, left[1] if left[1] is not None else right[1]
+        firsts = [first for first in (left[1], right[1]) if first is not None]
+        return greatest, min(firsts, default=None)
 
     def advance(self, state: Any, summary: Sources) -> Any:
         """Take the summary in; the bound only goes up."""
-        seen: Sources = ({}, None) if state is None else state[0]
-        seen = self.join(seen, summary)
-        return seen, max(self.bound(state), self._allowed(seen))
+        bound = self.bound(state)
+        greatest, first = ({}, None) if state is None else state[0]
+        # A source of which everything was late is not made known by it.
+        on_time = {source: time for source, time in summary[0].items() if time >= bound}
+        seen = (self.join((greatest, None), (on_time, None))[0], summary[1] if first is None else first)
+        return seen, max(bound, self._allowed(seen))
 
     def bound(self, state: Any) -> int:
         """The bound so far."""
@@ -236,7 +240,7 @@ class SourcesTracker:
         for i, (time, source) in enumerate(zip(times.tolist(), marks if marks is not None else (), strict=True)):
             before[i] = bound
             first = time if first is None else first
-            if time > greatest.get(source, MIN_TICK):
+            if time >= bound and time > greatest.get(source, MIN_TICK):
                 greatest[source] = time
                 bound = max(bound, self._allowed((greatest, first)))
         return before, ((greatest, first), bound)

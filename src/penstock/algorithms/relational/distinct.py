@@ -12,6 +12,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import SECOND, Domain
+from penstock.model.values import canonical
 
 Seen = dict[int, set[Row]]
 
@@ -49,7 +50,7 @@ class DistinctOperator(Operator):
             yield Batch(self.schema, fresh)
 
     def _payload(self, row: Sequence[object]) -> Row:
-        return tuple([row[i] for i in self.compared])
+        return tuple([canonical(row[i]) for i in self.compared])
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Forget the pages that lie wholly below the bound."""

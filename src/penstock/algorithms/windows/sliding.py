@@ -7,6 +7,7 @@ pane is the widest stretch that no window cuts: GCD(range, slide) (thesis 6.2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -41,7 +42,7 @@ class Sliding:
         """The last window that can hold a value; less than `first` where the value lies in a gap."""
         return (value - self.origin + self.range) // self.slide - 1
 
-    def wids(self, value: int) -> range:
+    def wids(self, value: int) -> Sequence[int]:
         """The ids of the windows that hold a value."""
         return range(self.first(value), self.last(value) + 1)
 
@@ -61,7 +62,7 @@ class Sliding:
 
     def panes_of(self, values: np.ndarray) -> np.ndarray:
         """The panes of many values."""
-        return np.floor_divide(values - self.origin, self.pane)
+        return np.asarray(np.floor_divide(values - self.origin, self.pane))
 
     def first_pane(self, wid: int) -> int:
         """The first pane of a window."""

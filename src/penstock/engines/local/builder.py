@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.algorithms.aggregates.functions import AggregateFunction, build, from_user
+from penstock.algorithms.aggregates.functions import AggregateFunction, build
 from penstock.algorithms.aggregates.paned import PanedAggregate
 from penstock.algorithms.aggregates.partials import Grouping
 from penstock.algorithms.aggregates.wid import WidAggregate
@@ -41,6 +41,7 @@ from penstock.query.nodes import (
     WindowAggregate,
 )
 from penstock.query.predicates import punctuation_predicate
+from penstock.query.user_functions import aggregate_function
 
 
 class Builder:
@@ -138,7 +139,8 @@ class Builder:
 
     def _function(self, call: AggregateCall) -> AggregateFunction:
         if call.function.startswith(USER):
-            return from_user(call.function, self.catalog.aggregates[call.function.removeprefix(USER)][0])
+            name = call.function.removeprefix(USER)
+            return aggregate_function(name, self.catalog.aggregates[name][0], call.argument_type, call.type)
         return build(call.function, call.argument_type, call.type, distinct=call.distinct)
 
 

@@ -74,8 +74,7 @@ def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction 
     if name in _CHECKED or name == "divide":
         return _arithmetic(name, parts, call.type)
     if name in _TEXT:
-        text = getattr(pc, _TEXT[name])
-        return lambda table: text(parts[0](table))
+        return _text(getattr(pc, _TEXT[name]), parts[0])
     if name in _PARTS:
         part = getattr(pc, name)
         return lambda table: pc.cast(part(parts[0](table)), pa.int32())
@@ -103,10 +102,23 @@ def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction 
                 call.type.name == "double" or (call.type.is_integer and call.type.bits >= types[0].bits)
             )
             if widens:
-                return lambda table: pc.cast(parts[0](table), call.type.arrow)
+                return lambda table: pc.cast(parts[0](table), call.type.arrow, safe=False)
         case _:
             return None
     return None
+
+
+def _text(function: Callable[..., Any], part: ColumnFunction) -> ColumnFunction:
+    """Arrow maps one letter to one letter, SQL (and Java) 'ß' to 'SS': only plain text goes by column."""
+
+    def apply(table: pa.Table) -> Any:
+        value = part(table)
+        plain = pc.string_is_ascii(value)
+        if (plain.as_py() if isinstance(plain, pa.Scalar) else pc.all(plain).as_py()) is False:
+            raise NotColumnar
+        return function(value)
+
+    return apply
 
 
 def _bools(value: Any) -> Any:
@@ -117,7 +129,7 @@ def _compare(name: str, parts: list[ColumnFunction], common: DataType) -> Column
     function = getattr(pc, name)
 
     def apply(table: pa.Table) -> Any:
-        left, right = (pc.cast(p(table), common.arrow) for p in parts)
+        left, right = (pc.cast(p(table), common.arrow, safe=not common.is_fractional) for p in parts)
         if common.is_fractional and any(
             pc.any(pc.is_nan(side)).as_py() for side in (left, right) if not isinstance(side, pa.Scalar)
         ):
@@ -131,7 +143,7 @@ def _arithmetic(name: str, parts: list[ColumnFunction], type_: DataType) -> Colu
     function = pc.divide if name == "divide" else getattr(pc, _CHECKED[name] if type_.is_integer else name)
 
     def apply(table: pa.Table) -> Any:
-        left, right = (pc.cast(p(table), type_.arrow) for p in parts)
+        left, right = (pc.cast(p(table), type_.arrow, safe=not type_.is_fractional) for p in parts)
         if name == "divide":
             zero = pc.equal(right, pa.scalar(0.0, type_.arrow))
             if zero.as_py() if isinstance(zero, pa.Scalar) else pc.any(pc.and_(zero, pc.is_valid(left))).as_py():

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.model.batch import Row
-from penstock.model.schema import Schema
+from penstock.model.schema import TIMESTAMP, DataType, Schema
 from penstock.query.expressions import USER, Call, Column, Expression, Literal
-from penstock.query.functions import LAZY, STRICT, evaluate_lazy
+from penstock.query.functions import LAZY, STRICT, evaluate_lazy, timestamp_string
+from penstock.query.user_functions import timestamp_aware
 
 RowFunction = Callable[[Row], Any]
 Functions = Mapping[str, Callable[..., object]]
@@ -33,7 +34,8 @@ def row_function(expression: Expression, schema: Schema, functions: Functions) -
         case Call(name=name, args=args):
             parts = [row_function(a, schema, functions) for a in args]
             if name.startswith(USER):
-                user = functions[name.removeprefix(USER).lower()]
+                plain = name.removeprefix(USER).lower()
+                user = timestamp_aware(functions[plain], [a.type == TIMESTAMP for a in args], expression.type, plain)
                 return lambda row: user(*[p(row) for p in parts])
             if name in _COMPARE and not any(a.type.is_fractional for a in args):
                 return _compare(_COMPARE[name], parts[0], parts[1])
@@ -54,12 +56,15 @@ def _lazy(name: str, parts: list[RowFunction]) -> RowFunction:
     return lambda row: evaluate_lazy(name, [lambda p=p: p(row) for p in parts])  # type: ignore[misc]
 
 
+def _timestamp_to_string(args: list[Any], type_: DataType) -> str:
+    """A tick looks like any other int: only the argument's type tells."""
+    return timestamp_string(args[0])
+
+
 def _strict(name: str, parts: list[RowFunction], call: Call) -> RowFunction:
     function, type_ = STRICT[name], call.type
     if name == "cast" and call.args[0].type.name == "timestamp" and type_.name == "string":
-        from penstock.query.functions import timestamp_string
-
-        function = lambda args, _: timestamp_string(args[0])  # noqa: E731
+        function = _timestamp_to_string
 
     def apply(row: Row) -> Any:
         values = [p(row) for p in parts]

@@ -1,8 +1,9 @@
 """A plan as native Spark operators over bounded DataFrames.
 
-Panes first, then windows: one aggregation per pane and group, whose rows are then copied to the windows that hold the pane and aggregated again. Functions
-whose partials Spark cannot join (variance, count distinct) are aggregated per window at once. A DataFrame has no order of arrival, so nothing in it is late,
-unless the stream names an arrival column.
+Panes first, then windows: one aggregation per pane and group, whose rows are then copied to the windows that hold the
+pane and aggregated again. Functions whose partials Spark cannot join (variance, count distinct) are aggregated per
+window at once. A DataFrame has no order of arrival, so nothing in it is late, unless the stream names an arrival
+column.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ class BatchLowering:
                 return F.max(F.when(is_punctuation, ticks)).over(before)
             case _:
                 raise UnsupportedError(
-                    "An arrival column cannot be used with per_source() in batch.", where=node.label, hint="leave arrival out, or run as a stream or in-process"
+                    "An arrival column cannot be used with per_source() in batch.",
+                    where=node.label,
+                    hint="leave arrival out, or run as a stream or in-process",
                 )
 
     @staticmethod
@@ -103,8 +106,14 @@ class BatchLowering:
     def late(self, node: Source) -> DataFrame:
         """The late rows: stream, bound, row as JSON."""
         row = F.to_json(F.struct(*[F.col(f"`{n}`") for n in node.schema.names]), {"ignoreNullFields": "false"})
-        return self.judged(node).filter(self.is_late(node)).select(
-            F.lit(node.name).alias("stream"), time_of(F.col(BOUND), node.schema.domain).alias("bound"), row.alias("row")
+        return (
+            self.judged(node)
+            .filter(self.is_late(node))
+            .select(
+                F.lit(node.name).alias("stream"),
+                time_of(F.col(BOUND), node.schema.domain).alias("bound"),
+                row.alias("row"),
+            )
         )
 
 
@@ -135,7 +144,9 @@ def is_paned(node: WindowAggregate) -> bool:
     window = node.window
     assert isinstance(window, SlidingWindow)
     joinable = all(
-        a.function in _JOINABLE and not a.distinct and not (a.function == "avg" and a.argument_type is not None and a.argument_type.is_decimal)
+        a.function in _JOINABLE
+        and not a.distinct
+        and not (a.function == "avg" and a.argument_type is not None and a.argument_type.is_decimal)
         for a in node.aggregates
     )
     return joinable and window.range // window.pane > 1
@@ -209,9 +220,16 @@ def _window_value(call: AggregateCall) -> Column:
 
 
 _WHOLE: dict[str, Callable[[Column], Column]] = {
-    "count": F.count, "sum": F.sum, "avg": F.avg, "min": F.min, "max": F.max, "var_samp": F.var_samp, "var_pop": F.var_pop,
-    "stddev_samp": F.stddev_samp, "stddev_pop": F.stddev_pop,
-}  # fmt: skip
+    "count": F.count,
+    "sum": F.sum,
+    "avg": F.avg,
+    "min": F.min,
+    "max": F.max,
+    "var_samp": F.var_samp,
+    "var_pop": F.var_pop,
+    "stddev_samp": F.stddev_samp,
+    "stddev_pop": F.stddev_pop,
+}
 
 
 def _whole(call: AggregateCall) -> Column:

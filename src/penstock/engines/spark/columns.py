@@ -1,12 +1,13 @@
 """Expressions as Spark columns.
 
-Spark's own operators are the meaning the other evaluators copy, so most calls map one to one. A user's Python function becomes a UDF; timestamps reach
-it as UTC datetimes, as they do in-process.
+Spark's own operators are the meaning the other evaluators copy, so most calls map one to one. A user's Python function
+becomes a UDF; timestamps reach it as UTC datetimes, as they do in-process.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import operator
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
@@ -18,18 +19,47 @@ from penstock.model.time import from_ticks, to_ticks
 from penstock.query import expressions as e
 from penstock.query.catalog import UserFunction
 
-_BINARY: dict[str, Callable[[Column, Column], Column]] = {
-    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b, "divide": lambda a, b: a / b,
-    "modulo": lambda a, b: a % b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b, "and": lambda a, b: a & b, "or": lambda a, b: a | b,
-    "null_safe_eq": lambda a, b: a.eqNullSafe(b),
-}  # fmt: skip
-_NAMED = {
-    "abs": "abs", "length": "length", "lower": "lower", "upper": "upper", "trim": "trim", "concat": "concat", "coalesce": "coalesce",
-    "greatest": "greatest", "least": "least", "floor": "floor", "ceil": "ceil", "sqrt": "sqrt", "substring": "substr", "year": "year",
-    "month": "month", "day": "day", "hour": "hour", "minute": "minute", "second": "second", "date_trunc": "date_trunc", "like": "like",
-    "int_divide": "div",
-}  # fmt: skip
+_BINARY: dict[str, Callable[[Any, Any], Column]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "modulo": operator.mod,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "and": operator.and_,
+    "or": operator.or_,
+    "null_safe_eq": Column.eqNullSafe,
+}
+_SAME_NAME = frozenset(
+    [
+        "abs",
+        "length",
+        "lower",
+        "upper",
+        "trim",
+        "concat",
+        "coalesce",
+        "greatest",
+        "least",
+        "floor",
+        "ceil",
+        "sqrt",
+        "year",
+        "month",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "date_trunc",
+        "like",
+    ]
+)
+_OTHER_NAME = {"substring": "substr", "int_divide": "div"}
 
 
 def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> Column:
@@ -54,8 +84,8 @@ def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> C
 def _call(name: str, parts: list[Column], type_: str) -> Column:
     if name in _BINARY:
         return _BINARY[name](parts[0], parts[1])
-    if name in _NAMED:
-        called = F.call_function(_NAMED[name], *parts)
+    if name in _SAME_NAME or name in _OTHER_NAME:
+        called = F.call_function(_OTHER_NAME.get(name, name), *parts)
         return called.cast(type_) if name in ("floor", "ceil", "length") else called
     match name:
         case "negate":

@@ -11,7 +11,9 @@ from penstock.query.nodes import Distinct, Node, Project, Select, SlidingWindow,
 
 def uses_user_aggregate(plan: Node) -> bool:
     """Whether some aggregate is a Python class, which Spark cannot run natively."""
-    return any(isinstance(n, WindowAggregate) and any(a.function.startswith(USER) for a in n.aggregates) for n in plan.walk())
+    return any(
+        isinstance(n, WindowAggregate) and any(a.function.startswith(USER) for a in n.aggregates) for n in plan.walk()
+    )
 
 
 def how_batch(node: Node) -> str:
@@ -46,6 +48,7 @@ def how_node(node: Node) -> str:
         case Source():
             return "Spark, hosted: late rows judged by the progress before the micro-batch, which travels as rows"
         case WindowAggregate(window=SlidingWindow()):
-            return f"Spark, hosted: {choose_aggregate(node)}; a page of state per {'pane' if choose_aggregate(node).name == 'paned' else 'window'}"
+            choice = choose_aggregate(node)
+            return f"Spark, hosted: {choice}; a page of state per {'pane' if choice.name == 'paned' else 'window'}"
         case _:
             return "Spark, hosted"

@@ -1,8 +1,8 @@
 """The query graph hosted in Spark: one graph per bucket, its pages in Spark's state store.
 
-In streaming the host is a stateful processor: for each micro-batch it takes the bucket's rows of all streams, then their progress, and puts out what
-follows. Pages are read on first touch and written once at the end, so a micro-batch costs what it touches. In batch the same graph runs once per
-bucket and is closed at the end.
+In streaming the host is a stateful processor: for each micro-batch it takes the bucket's rows of all streams, then
+their progress, and puts out what follows. Pages are read on first touch and written once at the end, so a micro-batch
+costs what it touches. In batch the same graph runs once per bucket and is closed at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from penstock.algorithms.progress.trackers import tracker_for
 from penstock.engines.local.builder import Builder
@@ -171,7 +171,7 @@ class GraphProcessor(StatefulProcessor):
         self.state = handle.getMapState("pages", "key string", "page binary")
         self.hosted = HostedGraph(self.plan, self.catalog)
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """One micro-batch of one bucket."""
         arrivals = Arrivals()
         for frame in rows:
@@ -201,8 +201,16 @@ class BatchHost:
         hosted = HostedGraph(self.plan, self.catalog)
         arrivals = Arrivals()
         for stream, packed, note in zip(
-            table.column("stream").to_pylist(), table.column("rows").to_pylist(), table.column("note").to_pylist(), strict=True
+            table.column("stream").to_pylist(),
+            table.column("rows").to_pylist(),
+            table.column("note").to_pylist(),
+            strict=True,
         ):
             arrivals.add(stream, packed, note)
         tagged = [*hosted.run(arrivals), *hosted.close()]
-        return pa.table({"kind": pa.array([k for k, _ in tagged], pa.string()), "body": pa.array([b for _, b in tagged], pa.binary())})
+        return pa.table(
+            {
+                "kind": pa.array([k for k, _ in tagged], pa.string()),
+                "body": pa.array([b for _, b in tagged], pa.binary()),
+            }
+        )

@@ -1,7 +1,8 @@
 """The map side of the hosted plan: rows are conformed, spread over buckets and packed.
 
-Each part of a micro-batch sends to every bucket the rows of that bucket and a summary of the progress that the whole part shows, so that all buckets know the
-stream's progress exactly, in the same micro-batch, without a watermark. Dead letters and punctuation rows go to bucket 0.
+Each part of a micro-batch sends to every bucket the rows of that bucket and a summary of the progress that the whole
+part shows, so that all buckets know the stream's progress exactly, in the same micro-batch, without a watermark. Dead
+letters and punctuation rows go to bucket 0.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Mapper:
         marks_of = builder.marks_of(self.source)
         tracker = tracker_for(self.source.progress, self.source.schema.domain)
         spread = [self._values(e, builder) for e in self.route]
-        for table in _parts(batches):
-            table, corrupt = self._corrupt(table)
+        for part in _parts(batches):
+            table, corrupt = self._corrupt(part)
             batch, dead = conform_table(self.source.schema, table)
             dead = corrupt + dead
             times = batch.times() if len(batch) else np.empty(0, np.int64)
@@ -77,7 +78,9 @@ class Mapper:
         dead = [DeadLetter("the record is corrupt", text) for text in pc.drop_null(texts).to_pylist()]
         return table.filter(pc.is_null(texts)).select(table.column_names[:-1]), dead
 
-    def _packed(self, batch: Batch, where: np.ndarray, summary: Any, dead: tuple[tuple[str, str], ...], read: int) -> pa.RecordBatch:
+    def _packed(
+        self, batch: Batch, where: np.ndarray, summary: Any, dead: tuple[tuple[str, str], ...], read: int
+    ) -> pa.RecordBatch:
         order = np.argsort(where, kind="stable")
         rows = batch.table.take(pa.array(order)) if self.buckets > 1 and len(batch) else batch.table
         counts = np.bincount(where, minlength=self.buckets)
@@ -110,7 +113,11 @@ class Mapper:
                     column = by_column(batch.table)
                 except NotColumnar:
                     column = None
-            listed = [by_row(row) for row in batch.rows] if column is None or isinstance(column, pa.Scalar) else column.to_pylist()
+            listed = (
+                [by_row(row) for row in batch.rows]
+                if column is None or isinstance(column, pa.Scalar)
+                else column.to_pylist()
+            )
             return np.array([_hashable(v) for v in listed], dtype=object)
 
         return values
@@ -146,7 +153,9 @@ class ControlMapper:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow` over rows of stream and bound."""
         for batch in batches:
-            for stream, bound in zip(batch.column("stream").to_pylist(), batch.column("bound").to_pylist(), strict=True):
+            for stream, bound in zip(
+                batch.column("stream").to_pylist(), batch.column("bound").to_pylist(), strict=True
+            ):
                 note = dump(Note(bound=bound))
                 yield pa.RecordBatch.from_arrays(
                     [

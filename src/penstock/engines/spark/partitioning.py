@@ -1,8 +1,8 @@
 """How the state of a hosted plan is spread over Spark's partitions.
 
-Every stateful operator works per group, so rows of one group must meet and other rows need not. The keys of the topmost stateful operator are
-traced down to each source; those that every stateful operator on the way also groups by can be used. Where none is left the whole plan runs in
-one bucket, which is always right and never parallel.
+Every stateful operator works per group, so rows of one group must meet and other rows need not. The keys of the topmost
+stateful operator are traced down to each source; those that every stateful operator on the way also groups by can be
+used. Where none is left the whole plan runs in one bucket, which is always right and never parallel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A running query on Spark: one streaming query whose micro-batches write results, late rows and dead letters together.
 
-A folder sink gets one folder of parquet files per micro-batch, overwritten when a micro-batch is replayed after a crash, so every output is there exactly once. The
-flow's path holds, per query: the checkpoint, the manifest, the control folder for bounds from outside, the counts per micro-batch, and late rows and dead letters
-unless they were sent elsewhere.
+A folder sink gets one folder of parquet files per micro-batch, overwritten when a micro-batch is replayed after a
+crash, so every output is there exactly once. The flow's path holds, per query: the checkpoint, the manifest, the
+control folder for bounds from outside, the counts per micro-batch, and late rows and dead letters unless they were sent
+elsewhere.
 """
 
 from __future__ import annotations
@@ -141,9 +142,18 @@ class SparkRun:
         """Tell a stream from outside that nothing below `bound` (in ticks) comes any more."""
         names = {n.lower(): n for n in self.query.stream_names}
         if stream.lower() not in names:
-            raise StreamError("The query does not read that stream.", got=stream, hint=f"it reads {', '.join(names.values())}")
+            raise StreamError(
+                "The query does not read that stream.", got=stream, hint=f"it reads {', '.join(names.values())}"
+            )
         record = json.dumps({"stream": names[stream.lower()], "bound": bound})
         write_atomically(f"{self.home}/control/{uuid.uuid4().hex}.json", record)
+
+    def reached(self, batches: int) -> bool:
+        """Whether so many micro-batches are done, or the run has ended; an error in it is raised here."""
+        if not self.is_active:
+            self.streaming.awaitTermination()
+            return True
+        return (self.progress["batches"] or 0) >= batches
 
     def process_available(self) -> None:
         """Until everything that has come is processed."""
@@ -174,7 +184,13 @@ def start(query: Startable, sink: Any, trigger: Mapping[str, Any] | None, late: 
     _check_manifest(home, query)
     hosted = query.hosted(control=f"{home}/control")
     writer = Writer(
-        query.schema, hosted.late_schema, DEAD_SCHEMA, _sink(sink), _sink(late or f"{home}/late"), _sink(dead or f"{home}/dead"), f"{home}/counts"
+        query.schema,
+        hosted.late_schema,
+        DEAD_SCHEMA,
+        _sink(sink),
+        _sink(late or f"{home}/late"),
+        _sink(dead or f"{home}/dead"),
+        f"{home}/counts",
     )
 
     def write(frame: DataFrame, batch: int) -> None:
@@ -193,7 +209,11 @@ def _sink(target: Any) -> Sink:
         return found
     if isinstance(target, str | os.PathLike):
         return FolderSink(str(Path(os.fspath(target)).absolute()))
-    raise StreamError("Results cannot be written there.", got=type(target).__name__, hint="give a folder, or a function of a DataFrame and a batch number")
+    raise StreamError(
+        "Results cannot be written there.",
+        got=type(target).__name__,
+        hint="give a folder, or a function of a DataFrame and a batch number",
+    )
 
 
 def _check_manifest(home: str, query: Startable) -> None:
@@ -206,9 +226,19 @@ def _check_manifest(home: str, query: Startable) -> None:
         return
     saved = json.loads(path.read_text())
     if saved["format"] != manifest["format"]:
-        raise CheckpointError("The checkpoint has another format.", where=home, got=f"version {saved['format']}", hint=f"this release reads version {FORMAT_VERSION}")
+        raise CheckpointError(
+            "The checkpoint has another format.",
+            where=home,
+            got=f"version {saved['format']}",
+            hint=f"this release reads version {FORMAT_VERSION}",
+        )
     if saved["plan"] != manifest["plan"]:
-        raise CheckpointError("The checkpoint is of another query.", where=home, got=saved["sql"], hint="give this query another name, or another flow path")
+        raise CheckpointError(
+            "The checkpoint is of another query.",
+            where=home,
+            got=saved["sql"],
+            hint="give this query another name, or another flow path",
+        )
     if saved["buckets"] != manifest["buckets"]:
         raise CheckpointError(
             "The checkpoint was made with another number of buckets.", where=home, got=str(manifest["buckets"]),

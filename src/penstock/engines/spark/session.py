@@ -1,7 +1,7 @@
 """Spark sessions: what Penstock asks of one, and a pleasant one for a single machine.
 
-Only Spark's public API is used, so a session may also be a Spark Connect client. The meaning of expressions is Spark's ANSI meaning in UTC; a
-session that is set otherwise would answer differently from the other evaluators and is refused.
+Only Spark's public API is used, so a session may also be a Spark Connect client. The meaning of expressions is Spark's
+ANSI meaning in UTC; a session that is set otherwise would answer differently from the other evaluators and is refused.
 """
 
 from __future__ import annotations
@@ -25,14 +25,22 @@ def check_session(spark: object) -> None:
     """Refuse a session under which expressions would mean something else."""
     conf = getattr(spark, "conf", None)
     if conf is None or not hasattr(spark, "createDataFrame"):
-        raise StreamError("Not a Spark session.", got=type(spark).__name__, hint="pk.Flow(SparkSession.builder.getOrCreate())")
+        raise StreamError(
+            "Not a Spark session.", got=type(spark).__name__, hint="pk.Flow(SparkSession.builder.getOrCreate())"
+        )
     zone = conf.get("spark.sql.session.timeZone")
     if zone not in UTC_NAMES:
         raise StreamError(
-            "The session's time zone is not UTC.", got=str(zone), hint="spark.conf.set('spark.sql.session.timeZone', 'UTC')"
+            "The session's time zone is not UTC.",
+            got=str(zone),
+            hint="spark.conf.set('spark.sql.session.timeZone', 'UTC')",
         )
     if str(conf.get("spark.sql.ansi.enabled")).lower() != "true":
-        raise StreamError("The session does not use ANSI SQL.", got="spark.sql.ansi.enabled=false", hint="spark.conf.set('spark.sql.ansi.enabled', 'true')")
+        raise StreamError(
+            "The session does not use ANSI SQL.",
+            got="spark.sql.ansi.enabled=false",
+            hint="spark.conf.set('spark.sql.ansi.enabled', 'true')",
+        )
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -44,16 +52,21 @@ def is_connect(spark: SparkSession) -> bool:
     return True
 
 
-def local_session(master: str = "local[2]", name: str = "penstock", **settings: str) -> SparkSession:
-    """A quiet session with few partitions and state in RocksDB; settings use `__` for dots."""
+def local_session(
+    master: str = "local[2]", name: str = "penstock", *, remote: str | None = None, **settings: str
+) -> SparkSession:
+    """A quiet session with few partitions and state in RocksDB; settings use `__` for dots.
+
+    With `remote` it is a Spark Connect client: of a server at `sc://host:port`, or of one started here for `local[2]`.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(master).appName(name)
+    builder = SparkSession.builder.appName(name)
+    builder = builder.master(master) if remote is None else builder.remote(remote)
     for key, value in {**session_settings(), **{k.replace("__", "."): v for k, v in settings.items()}}.items():
         builder = builder.config(key, value)
     with _quiet_start():
-        spark = builder.getOrCreate()
-    return spark
+        return builder.getOrCreate()
 
 
 def session_settings() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Streams on Spark: DataFrames, or files that Spark reads, brought into a stream's schema.
 
-A row whose time is null or cannot be read is a dead letter. Files are read with the corrupt-record column where their format can have
-corrupt records, so that such rows are kept too.
+A row whose time is null or cannot be read is a dead letter. Files are read with the corrupt-record column where their
+format can have corrupt records, so that such rows are kept too.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ class SparkSource:
         return bad.union(self.frame.sparkSession.createDataFrame(known, "stream string, reason string, row string"))
 
 
-def open_spark_source(spark: SparkSession, source: object, time: str, schema: Schema | None, arrival: str | None) -> SparkSource:
+def open_spark_source(
+    spark: SparkSession, source: object, time: str, schema: Schema | None, arrival: str | None
+) -> SparkSource:
     """The source for a DataFrame or a path."""
     frame: DataFrame = source if _is_frame(source) else read_files(spark, source, schema, streaming=False)  # type: ignore[assignment]
     found = schema_from_spark(frame.drop(CORRUPT).schema)
@@ -114,14 +116,19 @@ def _timed(schema: Schema, time: str) -> Schema:
         return Schema(tuple(Field(f.name, TIMESTAMP) if f.name == field.name else f for f in schema.fields), field.name)
     if field.type.domain is None:
         raise StreamError(
-            "The time column must be a timestamp, an integer, or text with timestamps.", got=str(field), hint="convert it before, or choose another column"
+            "The time column must be a timestamp, an integer, or text with timestamps.",
+            got=str(field),
+            hint="convert it before, or choose another column",
         )
     return Schema(schema.fields, field.name)
 
 
-def read_files(spark: SparkSession, source: object, schema: Schema | None, *, streaming: bool, max_files: int | None = None) -> DataFrame:
+def read_files(
+    spark: SparkSession, source: object, schema: Schema | None, *, streaming: bool, max_files: int | None = None
+) -> DataFrame:
     """Parquet, CSV or JSON lines, in batch or as a stream of files."""
-    paths = [os.fspath(p) for p in (source if isinstance(source, list | tuple) else [source])]
+    given = source if isinstance(source, list | tuple) else [source]
+    paths = [str(p) for p in given]
     kind = _kind(paths[0])
     reader = spark.readStream if streaming else spark.read
     if streaming and max_files is not None:
@@ -144,7 +151,13 @@ def _kind(path: str) -> str:
         names = sorted(n for _, _, files in os.walk(path) for n in files if not n.startswith(("_", ".")))
     for name in names:
         bare = name.removesuffix(".gz")
-        for ending, kind in ((".parquet", "parquet"), (".csv", "csv"), (".jsonl", "jsonl"), (".ndjson", "jsonl"), (".json", "jsonl")):
+        for ending, kind in (
+            (".parquet", "parquet"),
+            (".csv", "csv"),
+            (".jsonl", "jsonl"),
+            (".ndjson", "jsonl"),
+            (".json", "jsonl"),
+        ):
             if bare.endswith(ending):
                 return kind
     raise StreamError("The kind of file is not known.", got=path, hint="files end in .parquet, .csv or .jsonl")

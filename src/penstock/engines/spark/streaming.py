@@ -1,7 +1,8 @@
-"""A plan over streaming DataFrames: rows are packed per bucket, one stateful operator hosts the whole query graph, its outputs are unpacked.
+"""A plan over streaming DataFrames: packed rows in, one stateful operator that hosts the query graph, rows out.
 
-Progress travels as rows beside the data, so a window comes out in the very micro-batch whose rows allow it, at the grain of the data's own ticks, and every
-stream keeps a progress of its own. Late rows, dead letters and results come out of the one operator, tagged, so that they always add up.
+Progress travels as rows beside the data, so a window comes out in the very micro-batch whose rows allow it, at the
+grain of the data's own ticks, and every stream keeps a progress of its own. Late rows, dead letters and results come
+out of the one operator, tagged, so that they always add up.
 """
 
 from __future__ import annotations
@@ -43,7 +44,12 @@ class Hosted:
     """The hosted form of one plan."""
 
     def __init__(
-        self, spark: SparkSession, plan: Node, catalog: Catalog, sources: Mapping[str, SparkSource], control: str | None = None
+        self,
+        spark: SparkSession,
+        plan: Node,
+        catalog: Catalog,
+        sources: Mapping[str, SparkSource],
+        control: str | None = None,
     ) -> None:
         """`control` is a folder in which bounds from outside appear as JSON files."""
         self.spark, self.plan, self.catalog, self.sources, self.control = spark, plan, catalog, sources, control
@@ -94,7 +100,11 @@ class Hosted:
 
 def rows_of(tagged: DataFrame, kind: str, schema: Schema) -> DataFrame:
     """The rows of one kind of tagged output."""
-    return tagged.filter(F.col("kind") == kind).select("body").mapInArrow(_function(Unpacker(schema.visible_arrow)), schema.ddl)
+    return (
+        tagged.filter(F.col("kind") == kind)
+        .select("body")
+        .mapInArrow(_function(Unpacker(schema.visible_arrow)), schema.ddl)
+    )
 
 
 def _function(callable_: Any) -> Any:

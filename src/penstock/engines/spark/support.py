@@ -12,7 +12,9 @@ BATCH: dict[str, Support] = {
     "user function": Support("Python UDF"),
     "union": Support("native union"),
     "distinct": Support("native dropDuplicates per instant"),
-    "row numbers": no("a DataFrame has no order of arrival: give the rows a sequence column, declare it as time=…, and use it as WA"),
+    "row numbers": no(
+        "a DataFrame has no order of arrival: give the rows a sequence column, declare it as time=…, and use it as WA"
+    ),
     "sliding window": Support("native panes, then windows"),
     "landmark window": no(_LATER),
     "partitioned window": no(_LATER),

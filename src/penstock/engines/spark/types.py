@@ -8,10 +8,19 @@ from penstock.errors import StreamError
 from penstock.model.schema import DataType, Field, Schema
 
 _SIMPLE: list[tuple[type[t.DataType], str]] = [
-    (t.BooleanType, "boolean"), (t.ByteType, "tinyint"), (t.ShortType, "smallint"), (t.IntegerType, "int"), (t.LongType, "bigint"),
-    (t.FloatType, "float"), (t.DoubleType, "double"), (t.StringType, "string"), (t.BinaryType, "binary"), (t.DateType, "date"),
-    (t.TimestampType, "timestamp"), (t.TimestampNTZType, "timestamp"),
-]  # fmt: skip
+    (t.BooleanType, "boolean"),
+    (t.ByteType, "tinyint"),
+    (t.ShortType, "smallint"),
+    (t.IntegerType, "int"),
+    (t.LongType, "bigint"),
+    (t.FloatType, "float"),
+    (t.DoubleType, "double"),
+    (t.StringType, "string"),
+    (t.BinaryType, "binary"),
+    (t.DateType, "date"),
+    (t.TimestampType, "timestamp"),
+    (t.TimestampNTZType, "timestamp"),
+]
 
 
 def from_spark(type_: t.DataType) -> DataType | None:
@@ -28,7 +37,9 @@ def schema_from_spark(struct: t.StructType) -> Schema:
         type_ = from_spark(field.dataType)
         if type_ is None:
             raise StreamError(
-                "A column has a type that queries cannot use.", got=f"{field.name}: {field.dataType.simpleString()}", hint="drop it, or convert it before"
+                "A column has a type that queries cannot use.",
+                got=f"{field.name}: {field.dataType.simpleString()}",
+                hint="drop it, or convert it before",
             )
         fields.append(Field(field.name, type_))
     return Schema(tuple(fields))

@@ -11,7 +11,10 @@ from penstock.model.batch import Batch
 from penstock.model.schema import Schema
 
 PACKED = "bucket bigint, stream string, rows binary, note binary"
-"""One row per bucket and part of a batch: the bucket's rows, and a note (progress of the whole part, dead letters, closing)."""
+"""One row per bucket and part of a batch.
+
+The bucket's rows, and a note (progress of the whole part, dead letters, closing).
+"""
 TAGGED = "kind string, body binary"
 """One row per kind of output of a bucket: result, late, dead, punctuation, counts."""
 

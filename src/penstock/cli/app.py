@@ -1,0 +1,167 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from penstock.cli.inputs import StreamOption, read_query, streams
+from penstock.cli.show import out, print_json, print_table, working
+from penstock.errors import StreamError
+from penstock.flow.flow import Flow
+from penstock.io.sinks import open_sink
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+    help="Exact continuous SQL over late, revised, replicated and bursty streams, on Spark and in-process.",
+)  # fmt: skip
+
+Query = Annotated[str, typer.Argument(help="A file with SQL, or the SQL itself.")]
+Streams = Annotated[list[str], typer.Option("-s", "--stream", help="A stream as name=path; repeat for more.")]
+Times = Annotated[list[str], typer.Option("--time", help="The time column, for all streams or as name=column.")]
+Progresses = Annotated[
+    list[str],
+    typer.Option(
+        "--progress",
+        help="ordered(), bounded('5 seconds'), punctuated(…) or per_source(…), for all streams or as name=….",
+    ),
+]
+Schemas = Annotated[
+    list[str], typer.Option("--schema", help="A DDL string where the files do not tell, for all streams or as name=….")
+]
+EngineOption = Annotated[str, typer.Option("--engine", help="spark or local.")]
+Master = Annotated[str, typer.Option("--master", help="Spark's master.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def _flow(engine: str, master: str, given: list[StreamOption]) -> Flow:
+    if engine not in ("spark", "local"):
+        raise StreamError("There is no such engine.", got=engine, hint="--engine spark or --engine local")
+    spark: Any = None
+    if engine == "spark":
+        from penstock.engines.spark.session import local_session
+
+        spark = local_session(master)
+    flow = Flow(spark)
+    for option in given:
+        flow.stream(option.name, option.path, time=option.time, progress=option.progress, schema=option.schema)
+    return flow
+
+
+@app.command()
+def run(
+    query: Query,
+    stream: Streams = [],  # noqa: B006 - typer reads the default
+    time: Times = [],  # noqa: B006
+    progress: Progresses = [],  # noqa: B006
+    schema: Schemas = [],  # noqa: B006
+    engine: EngineOption = "spark",
+    master: Master = "local[2]",
+    into: Annotated[
+        str | None, typer.Option("--into", "-o", help="Write the result to a .parquet, .csv or .jsonl file.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="How many rows to show.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Run a query over files and show or write its result."""
+    sql = read_query(query)
+    given = streams(stream, time, progress, schema)
+    with working("running", quiet=as_json):
+        q = _flow(engine, master, given).query(sql)
+        result = q.collect()
+        late, dead = _table(q.late), _table(q.dead_letters)
+    if into is not None:
+        sink = open_sink(into)
+        sink.write(result)
+        sink.close()
+    if as_json:
+        print_json(
+            {
+                "rows": result.to_pylist(),
+                "late": late.to_pylist(),
+                "dead_letters": dead.to_pylist(),
+                "schema": q.schema.ddl,
+            }
+        )
+        return
+    if into is None:
+        print_table(result, limit)
+    where = f" -> {into}" if into is not None else ""
+    out.print(f"{result.num_rows} rows{where}, {late.num_rows} late, {dead.num_rows} dead letters")
+    for table, title in ((late, "late"), (dead, "dead letters")):
+        if table.num_rows:
+            print_table(table, 5, title)
+
+
+def _table(value: Any) -> pa.Table:
+    return value if isinstance(value, pa.Table) else value.toArrow()
+
+
+@app.command()
+def explain(
+    query: Query,
+    stream: Streams = [],  # noqa: B006
+    time: Times = [],  # noqa: B006
+    progress: Progresses = [],  # noqa: B006
+    schema: Schemas = [],  # noqa: B006
+    engine: EngineOption = "spark",
+    master: Master = "local[2]",
+    as_json: Json = False,
+) -> None:
+    """Show the plan of a query: each operator, how the engine runs it and why, what is known of its output."""
+    q = _flow(engine, master, streams(stream, time, progress, schema)).query(read_query(query))
+    if as_json:
+        print_json({"plan": q.explain(), "schema": q.schema.ddl, "properties": q.properties.describe()})
+    else:
+        out.print(q.explain(), markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def check(
+    query: Query,
+    stream: Streams = [],  # noqa: B006
+    time: Times = [],  # noqa: B006
+    progress: Progresses = [],  # noqa: B006
+    schema: Schemas = [],  # noqa: B006
+    batches: Annotated[int, typer.Option("--batches", help="Into how many batches to cut each stream.")] = 4,
+    rows: Annotated[
+        int, typer.Option("--rows", help="Take only so many rows of each stream: the oracle is slow.")
+    ] = 2000,
+    evaluator: Annotated[
+        list[str],
+        typer.Option("--evaluator", help="reference, local, 'spark batch' or 'spark streaming'; all if none is given."),
+    ] = [],  # noqa: B006
+    master: Master = "local[2]",
+    as_json: Json = False,
+) -> None:
+    """Run a query on every evaluator and say whether they agree, or how they differ."""
+    from penstock.cli.checking import check_query
+
+    report = check_query(
+        read_query(query), streams(stream, time, progress, schema), batches, rows, evaluator, master, quiet=as_json
+    )
+    if as_json:
+        print_json(report.as_json())
+    else:
+        report.show()
+    if not report.agrees:
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    minutes: Annotated[int, typer.Option(help="How many minutes of traffic to make.")] = 20,
+    rate: Annotated[float, typer.Option(help="Packets a second on each main link.")] = 25.0,
+    seed: Annotated[int, typer.Option(help="Makes the traffic.")] = 7,
+    master: Master = "local[2]",
+    as_json: Json = False,
+) -> None:
+    """Three links, one idle, one skewed, all disordered.
+
+    Q1-1 and Q1-2 as streaming queries on Spark, checked against the oracle.
+    """
+    from penstock.cli.demo import run_demo
+
+    run_demo(minutes, rate, seed, master, as_json=as_json)

@@ -1,0 +1,88 @@
+"""`penstock check`: a query on every evaluator over the user's own files, and whether they agree.
+
+Each stream is cut into batches in the order of its files, so that the streaming evaluator has micro-batches to run. The
+oracle looks at all rows for every window, so only the first rows of each stream are taken unless more are asked for;
+how many were left out is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.cli.inputs import StreamOption
+from penstock.cli.show import out, working
+from penstock.flow.agreement import EVALUATORS, Agreement, Evaluator, agreement
+from penstock.io.sources import open_source
+from penstock.model.batch import Batch, Row
+from penstock.model.conform import DeadLetter
+from penstock.reference.arrivals import Arrivals
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The agreement, and what was left out of the comparison."""
+
+    agreement: Agreement
+    taken: dict[str, int]
+    left_out: dict[str, int]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every evaluator agrees with the oracle."""
+        return self.agreement.agrees
+
+    def show(self) -> None:
+        """For a person."""
+        for name, rows in self.taken.items():
+            more = f", {self.left_out[name]} left out (--rows takes more)" if self.left_out[name] else ""
+            out.print(f"{name}: {rows} rows compared{more}", highlight=False)
+        out.print(self.agreement.render(), markup=False, highlight=False, soft_wrap=True)
+        out.print("[green]all evaluators agree[/green]" if self.agrees else "[red]the evaluators differ[/red]")
+
+    def as_json(self) -> dict[str, Any]:
+        """For a program."""
+        verdicts = [
+            {"evaluator": v.evaluator, "agrees": v.agrees, "supported": v.is_supported, "report": v.render()}
+            for v in self.agreement.verdicts
+        ]
+        return {"agrees": self.agrees, "rows": self.taken, "left_out": self.left_out, "evaluators": verdicts}
+
+
+def check_query(
+    sql: str,
+    given: Sequence[StreamOption],
+    batches: int,
+    rows: int,
+    evaluators: Sequence[str],
+    master: str,
+    *,
+    quiet: bool,
+) -> CheckReport:
+    """Read the streams, cut them, ask every evaluator."""
+    chosen: list[Evaluator] = [e for e in EVALUATORS if not evaluators or e in evaluators]
+    unknown = set(evaluators) - set(EVALUATORS)
+    arrivals, taken, left_out = [], {}, {}
+    for option in given:
+        source = open_source(option.path, option.time, option.schema)
+        found: list[Row] = []
+        unread = 0
+        for item in source.open():
+            if isinstance(item, Batch):
+                found += item.rows
+            elif isinstance(item, DeadLetter):
+                unread += 1
+        kept = found[:rows]
+        size = max(-(-len(kept) // max(batches, 1)), 1)
+        cut = tuple(tuple(kept[i : i + size]) for i in range(0, len(kept), size))
+        arrivals.append(Arrivals(option.name, source.schema, option.progress, cut))
+        taken[option.name], left_out[option.name] = len(kept), len(found) - len(kept) + unread
+    spark: Any = None
+    with working("asking every evaluator", quiet=quiet):
+        if any(e.startswith("spark") for e in chosen):
+            from penstock.engines.spark.session import local_session
+
+            spark = local_session(master)
+        result = agreement(sql, arrivals, evaluators=[*chosen, *unknown], spark=spark)  # type: ignore[list-item]
+    return CheckReport(result, taken, left_out)

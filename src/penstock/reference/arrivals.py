@@ -1,0 +1,85 @@
+"""Streams as they arrive, and what of them is on time: the input that the oracle shares with the engines it judges.
+
+A row without a time is a dead letter: it takes no part, not even in progress. Several streams arrive in step: the
+first batch of each in the order in which they are given, then the second of each, and so on; a stream with fewer
+batches runs dry.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.model.batch import Row
+from penstock.model.progress import PerSource, Progress, Punctuated
+from penstock.model.schema import Schema
+from penstock.query.catalog import Catalog
+from penstock.query.predicates import punctuation_predicate
+from penstock.reference.lateness import Judged, judge
+from penstock.reference.scalars import value_of
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """One stream: its declaration, and its rows in batches as they arrive.
+
+    Rows are in the order of the schema, with timestamps as ticks.
+    """
+
+    name: str
+    schema: Schema
+    progress: Progress
+    batches: tuple[tuple[Row, ...], ...]
+
+    @property
+    def timed(self) -> list[list[Row]]:
+        """The batches without the rows that have no time."""
+        time = self.schema.time_index
+        return [[row for row in batch if row[time] is not None] for batch in self.batches]
+
+    @property
+    def untimed(self) -> int:
+        """How many rows have no time."""
+        time = self.schema.time_index
+        return sum(row[time] is None for batch in self.batches for row in batch)
+
+    def data(self, catalog: Catalog) -> list[Row]:
+        """The rows that have a time and are not punctuation, late or not."""
+        is_punctuation = self._is_punctuation(catalog)
+        rows = [row for batch in self.timed for row in batch]
+        return rows if is_punctuation is None else [row for row in rows if not is_punctuation(row)]
+
+    def judge(self, granularity: Literal["row", "batch"], catalog: Catalog) -> Judged:
+        """Which rows are on time, late or punctuation, by row or by batch."""
+        source = self.schema.index(self.progress.column) if isinstance(self.progress, PerSource) else None
+        return judge(
+            self.progress,
+            self.schema.time_index,
+            self.timed,
+            granularity=granularity,
+            is_punctuation=self._is_punctuation(catalog),
+            source_index=source,
+            domain=self.schema.domain,
+        )
+
+    def _is_punctuation(self, catalog: Catalog) -> Callable[[Row], bool] | None:
+        if not isinstance(self.progress, Punctuated):
+            return None
+        predicate = punctuation_predicate(self.progress, self.schema, catalog, self.name)
+        functions = {name: f.function for name, f in catalog.functions.items()}
+        return lambda row: value_of(predicate, row, self.schema, functions) is True
+
+
+def in_step(streams: Sequence[Arrivals], kept: Mapping[str, Sequence[Row]]) -> list[tuple[str, Row]]:
+    """The kept rows of all streams in one order of arrival; each stream's are a subsequence of its own."""
+    waiting = {stream.name: deque(kept[stream.name]) for stream in streams}
+    order: list[tuple[str, Row]] = []
+    for step in range(max((len(s.batches) for s in streams), default=0)):
+        for stream in streams:
+            queue = waiting[stream.name]
+            for row in stream.batches[step] if step < len(stream.batches) else ():
+                if queue and queue[0] is row:
+                    order.append((stream.name, queue.popleft()))
+    return order

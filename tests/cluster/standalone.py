@@ -1,0 +1,113 @@
+"""A standalone Spark cluster of one master and some workers, each a process of this machine, from the pyspark wheel."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyspark
+
+HOME = Path(pyspark.__file__).parent
+DEADLINE = 180.0
+"""Seconds until a process that has not come up is given up."""
+
+
+class StandaloneCluster:
+    """The processes of a cluster. `spark-class` becomes the JVM, so that a process's id is the JVM's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"spark://127.0.0.1:{_free_port()}"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def start_master(self) -> None:
+        """Start the master and wait until it leads."""
+        port = self.url.rsplit(":", 1)[1]
+        self._start("master.Master", "master", "elected leader", "--port", port)
+
+    def start_worker(self) -> None:
+        """Start one more worker of one core and wait until the master knows it."""
+        name = f"worker{len(self.workers)}"
+        size = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / name))
+        self.workers.append(self._start("worker.Worker", name, "Successfully registered with master", *size, self.url))
+
+    def kill_worker(self, number: int) -> None:
+        """Kill a worker at once, its executors with it."""
+        os.killpg(self.workers[number].pid, signal.SIGKILL)
+        self.workers[number].wait()
+
+    def stop(self) -> None:
+        """End every process."""
+        for process in reversed(self.processes):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _start(self, role: str, name: str, ready: str, *arguments: str) -> subprocess.Popen[bytes]:
+        log = self.folder / f"{name}.log"
+        place = ("--host", "127.0.0.1", "--webui-port", "0")
+        command = [str(HOME / "bin/spark-class"), f"org.apache.spark.deploy.{role}", *place, *arguments]
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=environment,
+                start_new_session=True, preexec_fn=_die_with_parent,
+            )  # fmt: skip
+        self.processes.append(process)
+        until(lambda: ready in log.read_text(errors="replace"), f"{name} is up", alive=process)
+        return process
+
+
+def until(condition: Callable[[], bool], what: str, *, alive: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait for a condition, up to the deadline."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        if alive is not None and alive.poll() is not None:
+            raise RuntimeError(f"ended with {alive.returncode} before {what}")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not so after {DEADLINE:.0f} seconds: {what}")
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def standalone_cluster(workers: int = 2) -> Iterator[StandaloneCluster]:
+    """A cluster that is gone afterwards, whatever happens."""
+    folder = Path(tempfile.mkdtemp(prefix="penstock-cluster-"))
+    cluster = StandaloneCluster(folder)
+    try:
+        cluster.start_master()
+        for _ in range(workers):
+            cluster.start_worker()
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _die_with_parent() -> None:
+    """On Linux, let no JVM outlive a test process that was killed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)

@@ -1,0 +1,95 @@
+"""The docs are true: their Python runs and prints what they show, their SQL binds, their links lead somewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as pk
+from penstock.engines.matrix import PAGE, support_matrix
+from penstock.testing.generators import SCHEMA
+
+sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package
+
+from pages import PAGES, ROOT, Block, blocks, links
+
+PYTHON = {page: found for page in PAGES if (found := blocks(page, "python"))}
+SQL = [block for page in PAGES for block in blocks(page, "sql")]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def run(found: list[Block]) -> None:
+    """Run the blocks of a page one after the other, in one namespace, and compare what they print."""
+    namespace: dict[str, Any] = {"__name__": "__docs__"}
+    for block in found:
+        printed = io.StringIO()
+        # The place of the block in the page shows in tracebacks.
+        code = compile("\n" * (block.line - 1) + block.text, str(block.page), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        if block.output is not None:
+            assert plain(printed.getvalue()) == plain(block.output), f"{name_of(block.page)}, line {block.line}"
+
+
+def plain(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("page", [p for p in PYTHON if any(not b.needs_spark for b in PYTHON[p])], ids=name_of)
+def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run([block for block in PYTHON[page] if not block.needs_spark])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", [p for p in PYTHON if any(b.needs_spark for b in PYTHON[p])], ids=name_of)
+def test_python_runs_on_spark(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(PYTHON[page])
+
+
+@pytest.mark.parametrize("block", SQL, ids=lambda b: f"{name_of(b.page)}:{b.line}")
+def test_sql_binds(block: Block) -> None:
+    flow = pk.Flow()
+    for name in ("main", "Control", "Main1", "Main2"):
+        flow.stream(name, SCHEMA.empty_table(), time="ts", progress=pk.bounded("5 seconds"))
+    for query in block.text.split(";"):
+        if query.strip():
+            flow.query(query)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_resolve(page: Path) -> None:
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        path = page if not target else (page.parent / target).resolve()
+        assert path.exists(), f"{name_of(page)} links to {link}"
+        if anchor and path.suffix == ".md":
+            headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [slug(h) for h in headings], f"{name_of(page)} links to {link}"
+
+
+def slug(heading: str) -> str:
+    return re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip())
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in PAGES[1:]:
+        assert str(page.relative_to(ROOT / "docs")) in navigation
+
+
+def test_support_matrix_is_current() -> None:
+    written = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert written == support_matrix(), "run: python -m penstock.engines.matrix"

@@ -1,0 +1,231 @@
+"""The in-process engine against the oracle: any windows, groups, values, arrival and cuts give the same TDB."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.algorithms.aggregates import partials
+from penstock.algorithms.aggregates.paned import PanedAggregate
+from penstock.engines.local.builder import Builder
+from penstock.engines.local.execution import LocalExecution
+from penstock.model.batch import Batch, Row
+from penstock.model.elements import Punctuation
+from penstock.model.progress import Progress, bounded, ordered, per_source
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import schema_of
+from penstock.model.tdb import TDB
+from penstock.query.binder import bind
+from penstock.query.catalog import Catalog, StreamInfo
+from penstock.query.nodes import Node, SlidingWindow
+from penstock.reference import evaluate, judge
+from penstock.testing.asserts import assert_same, assert_sound, tdb_of
+from penstock.testing.strategies import cuts, disordered_times, sliding_windows
+from penstock.testing.strategies import rows as some_rows
+
+SCHEMA = schema_of(
+    [("ts", "bigint"), ("k", "string"), ("v", "int"), ("d", "double"), ("c", "decimal(6,2)"), ("at", "timestamp")], "ts"
+)
+Output = Batch | Punctuation
+
+EXACT = "count(*) AS n, count(v) AS cv, sum(v) AS sv, avg(v) AS av, sum(c) AS sc, avg(c) AS ac"
+ORDERED = "min(d) AS d0, max(d) AS d1, sum(d) AS sd, min(c) AS c0, max(k) AS k1, min(at) AS a0"
+HOLISTIC = "count(DISTINCT d) AS dd, count(DISTINCT at) AS da, var_pop(v) AS pv, stddev_samp(c) AS sc, var_samp(d) AS vd"
+
+
+def catalog(progress: Progress, *names: str) -> Catalog:
+    result = Catalog()
+    for name in names or ("s",):
+        result.add_stream(StreamInfo(name, SCHEMA, progress, StreamProperties()))
+    return result
+
+
+PROGRESS = st.sampled_from([ordered(), bounded(12), bounded(100), bounded(rows=3), per_source("k", idle=20, disorder=5)])
+
+
+@st.composite
+def rows(draw: st.DrawFn, max_size: int = 20) -> list[Row]:
+    """Rows with what floating point has besides numbers."""
+    odd = st.sampled_from([math.nan, math.inf, -math.inf, -0.0])
+    drawn = draw(some_rows(SCHEMA, times=disordered_times(max_size=max_size, max_disorder=draw(st.sampled_from([5, None])))))
+    doubles = draw(st.lists(st.none() | odd, min_size=len(drawn), max_size=len(drawn)))
+    return [row if x is None else (*row[:3], x, *row[4:]) for row, x in zip(drawn, doubles, strict=True)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query over one stream, and how its rows arrive."""
+
+    sql: str
+    progress: Progress
+    batches: list[list[Row]]
+
+    @property
+    def plan(self) -> Node:
+        return bind(self.sql, catalog(self.progress))
+
+    def expected(self) -> tuple[TDB, tuple[int, ...]]:
+        """What the oracle says, and the bound after each batch."""
+        judged = judge(
+            self.progress, 0, self.batches, granularity="row", source_index=1, domain=SCHEMA.domain
+        )  # fmt: skip
+        return evaluate(self.plan, [("s", row) for row in judged.on_time]), judged.bounds
+
+    def execution(self, builder: Builder | None = None) -> LocalExecution:
+        return LocalExecution(self.plan, catalog(self.progress), builder)
+
+    def inputs(self, *, columnar: bool = False) -> list[Batch]:
+        made = [Batch(SCHEMA, rows) for rows in self.batches]
+        return [Batch(SCHEMA, table=b.table) for b in made] if columnar else made
+
+    def run(self, builder: Builder | None = None, *, columnar: bool = False) -> list[Output]:
+        return run(self.execution(builder), self.inputs(columnar=columnar))
+
+
+def run(execution: LocalExecution, inputs: list[Batch]) -> list[Output]:
+    outputs: list[Output] = []
+    for batch in inputs:
+        outputs += execution.feed("s", batch)
+    return outputs + execution.close()
+
+
+def clause(window: SlidingWindow) -> str:
+    return f"[RANGE {window.range}, SLIDE {window.slide}, WA ts, ORIGIN {window.origin}]"
+
+
+@st.composite
+def window_queries(draw: st.DrawFn) -> Case:
+    keys = draw(st.sampled_from([(), ("k",), ("d",), ("k", "v"), ("at", "c")]))
+    aggregates = draw(st.sampled_from([EXACT, ORDERED, HOLISTIC, f"{EXACT}, {ORDERED}"]))
+    where = draw(st.sampled_from(["", " WHERE v > 3", " WHERE d > 1.5 OR k = 'a'", " WHERE NOT (v + 1 <= 4)"]))
+    having = draw(st.sampled_from(["", " HAVING count(*) > 1"]))
+    names = [f"{k} AS key_{k}" for k in keys]
+    sql = f"SELECT {', '.join([*names, aggregates])} {clause(draw(sliding_windows()))} FROM s{where}"
+    sql += f" GROUP BY {', '.join(keys)}{having}" if keys else having
+    arrived = draw(rows())
+    return Case(sql, draw(PROGRESS), [arrived[c] for c in draw(cuts(len(arrived)))])
+
+
+@st.composite
+def plain_queries(draw: st.DrawFn) -> Case:
+    sql = draw(
+        st.sampled_from(
+            [
+                "SELECT * FROM s",
+                "SELECT k, v + 1 AS w, d * 2 AS dd FROM s WHERE v IS NOT NULL",
+                "SELECT DISTINCT k, d FROM s",
+                "SELECT DISTINCT v FROM s WHERE k IN ('a', 'b') OR d IS NULL",
+                "SELECT k FROM s UNION SELECT upper(k) FROM s WHERE v > 5",
+                "SELECT k, ts FROM s UNION ALL SELECT k, ts FROM s",
+                "SELECT ts, k, count(*) AS n FROM s GROUP BY ts, k",
+                "SELECT sum(v) AS x [RANGE 4 rows, SLIDE 3 rows, WA row-num] FROM s WHERE k = 'a'",
+                "SELECT max(n) AS m [RANGE 24, SLIDE 8, WA window_end] "
+                "FROM (SELECT k, count(*) AS n [RANGE 8, SLIDE 4, WA ts] FROM s GROUP BY k) i",
+                "SELECT window_end, max(n) AS m FROM (SELECT count(*) AS n [RANGE 8, SLIDE 4, WA ts] FROM s) i "
+                "GROUP BY window_end",
+                "SELECT CASE WHEN v > 3 THEN 'many' ELSE k END AS w, CAST(at AS STRING) AS t, coalesce(d, v) AS x FROM s",
+                "SELECT CAST(c AS STRING) AS t, -c AS m, c * 2.5 AS p, c + v AS q, v % 3 AS r, floor(v / 2) AS f FROM s",
+            ]
+        )
+    )
+    arrived = draw(rows())
+    return Case(sql, draw(PROGRESS), [arrived[c] for c in draw(cuts(len(arrived)))])
+
+
+CASES = window_queries() | plain_queries()
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
+@given(case=CASES)
+def test_the_tdb_is_the_oracles(columnar: bool, case: Case) -> None:
+    with mock.patch.object(partials, "MIN_COLUMNAR", 1):
+        outputs = case.run(columnar=columnar)
+    assert_same(case.expected()[0], tdb_of(outputs))
+    assert_sound(outputs)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
+@pytest.mark.parametrize("aggregate", ["wid", "paned"])
+@given(case=window_queries())
+def test_every_way_to_aggregate_gives_the_same(aggregate: str, columnar: bool, case: Case) -> None:
+    with mock.patch.object(partials, "MIN_COLUMNAR", 1):
+        outputs = case.run(Builder(catalog(case.progress), aggregate=aggregate), columnar=columnar)
+    assert_same(case.expected()[0], tdb_of(outputs))
+
+
+@given(case=window_queries())
+def test_differential_panes_give_what_recombined_panes_give(case: Case) -> None:
+    results = []
+    for differential in (True, False):
+        execution = case.execution(Builder(catalog(case.progress), aggregate="paned"))
+        for node in execution.graph.nodes:
+            if isinstance(node.operator, PanedAggregate):
+                exact = all(f.invert is not None for f in node.operator.grouping.functions)
+                node.operator.differential = differential and exact
+        results.append(run(execution, case.inputs()))
+    assert_same(tdb_of(results[0]), tdb_of(results[1]))
+    assert [p for p in results[0] if isinstance(p, Punctuation)] == [p for p in results[1] if isinstance(p, Punctuation)]
+
+
+@given(case=CASES, at=st.integers(0, 6), columnar=st.booleans())
+def test_a_restored_run_goes_on_as_if_nothing_had_happened(case: Case, at: int, columnar: bool) -> None:
+    inputs = case.inputs(columnar=columnar)
+    first, second = case.execution(), case.execution()
+    outputs = [item for batch in inputs[:at] for item in first.feed("s", batch)]
+    second.graph.restore(first.graph.snapshot())
+    outputs += run(second, inputs[at:])
+    whole = run(case.execution(), inputs)
+    assert_same(tdb_of(whole), tdb_of(outputs))
+    assert [p for p in outputs if isinstance(p, Punctuation)] == [p for p in whole if isinstance(p, Punctuation)]
+
+
+@given(case=window_queries())
+def test_a_window_comes_with_the_punctuation_that_closes_it(case: Case) -> None:
+    """After each batch, exactly the windows that end at or before the bound are out: none is early, none waits."""
+    expected, bounds = case.expected()
+    execution, outputs = case.execution(), []
+    for batch, bound in zip(case.inputs(), bounds, strict=True):
+        outputs += execution.feed("s", batch)
+        assert_same(TDB({e: n for e, n in expected.items() if e[1] <= bound}), tdb_of(outputs))
+    assert_sound(outputs + execution.close())
+
+
+@given(left=rows(), right=rows(), data=st.data())
+def test_a_union_of_two_streams_in_any_interleaving(left: list[Row], right: list[Row], data: st.DataObject) -> None:
+    window = data.draw(sliding_windows())
+    sql = f"SELECT k, count(*) AS n, sum(v) AS t {clause(window)} FROM s UNION z GROUP BY k"
+    both = catalog(bounded(15), "s", "z")
+    plan = bind(sql, both)
+    execution = LocalExecution(plan, both)
+    queues = {"s": list(left), "z": list(right)}
+    outputs: list[Output] = []
+    arrivals: list[tuple[str, Row]] = []
+    for name, arrived in queues.items():
+        judged = judge(bounded(15), 0, [arrived], granularity="row", domain=SCHEMA.domain)
+        arrivals += [(name, row) for row in judged.on_time]
+    while any(queues.values()):
+        name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
+        size = data.draw(st.integers(1, 4))
+        outputs += execution.feed(name, Batch(SCHEMA, queues[name][:size]))
+        del queues[name][:size]
+    outputs += execution.close()
+    assert_same(evaluate(plan, arrivals), tdb_of(outputs))
+    assert_sound(outputs)
+
+
+@given(rows())
+def test_a_stream_that_is_read_twice_counts_its_rows_once(arrived: list[Row]) -> None:
+    sql = "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA ts] FROM s UNION s"
+    case = Case(sql, ordered(), [arrived])
+    execution = case.execution()
+    outputs = run(execution, case.inputs())
+    assert_same(case.expected()[0], tdb_of(outputs))
+    judged = judge(ordered(), 0, [arrived], granularity="row", domain=SCHEMA.domain)
+    counts = execution.counts
+    assert (counts.read, counts.on_time, counts.late) == (len(arrived), len(judged.on_time), len(judged.late))
+    assert execution.late().num_rows == len(judged.late)

@@ -1,0 +1,52 @@
+"""The ways in which the Spark tests can be run, chosen by the variable PENSTOCK_TEST_MASTER.
+
+`local` (unless said otherwise): Spark in this process. `cluster`: a standalone master and two workers, each a process
+of its own. `connect`: a Spark Connect client, with the server started beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from pyspark.sql import SparkSession
+
+from penstock.engines.spark.session import local_session
+from tests.cluster.standalone import standalone_cluster
+
+MODES = ("local", "cluster", "connect")
+ON_CLUSTER = {
+    "spark.executor.memory": "768m",
+    "spark.executor.cores": "1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def chosen() -> str:
+    """The mode of this run."""
+    mode = os.environ.get("PENSTOCK_TEST_MASTER", "local")
+    if mode not in MODES:
+        raise ValueError(f"PENSTOCK_TEST_MASTER is {mode!r}, and must be one of {', '.join(MODES)}")
+    return mode
+
+
+@contextlib.contextmanager
+def open_session(mode: str) -> Iterator[SparkSession]:
+    """A session of that mode, stopped afterwards."""
+    with contextlib.ExitStack() as stack:
+        match mode:
+            case "cluster":
+                cluster = stack.enter_context(standalone_cluster())
+                spark = cluster_session(cluster.url)
+            case "connect":
+                spark = local_session(remote="local[2]")
+            case _:
+                spark = local_session()
+        stack.callback(spark.stop)
+        yield spark
+
+
+def cluster_session(url: str) -> SparkSession:
+    """A session on a standalone cluster of small workers."""
+    return local_session(url, **{key.replace(".", "__"): value for key, value in ON_CLUSTER.items()})

@@ -1,0 +1,157 @@
+"""One streaming query with everything that can go wrong in its input, and what the oracle says of it.
+
+Six files arrive one per micro-batch. Rows come up to 40 seconds out of order, some of them too late, and some records
+are broken. The query counts and sums in sliding windows per address.
+
+```
+file        0         1         2         3   …
+time   0----|----40
+            20---|----60
+                 40---|----80
+late             ^5        ^25       ^45           (20 s behind the bound of the files before)
+```
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+import penstock as pk
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import schema_of
+from penstock.model.time import from_ticks, to_ticks
+from penstock.query.binder import bind
+from penstock.query.catalog import Catalog, StreamInfo
+from penstock.reference import Judged, evaluate, judge
+
+FILES = 6
+PROGRESS = pk.bounded("20 seconds")
+SQL = (
+    "SELECT srcIP, count(*) AS n, sum(len) AS total, max(len) AS longest [RANGE 30 seconds, SLIDE 10 seconds, WA ts] "
+    "FROM main WHERE {condition} GROUP BY srcIP"
+)
+START = to_ticks(dt.datetime(2026, 1, 1))
+SECOND = 1_000_000
+
+Row = tuple[int, str | None, int]
+Probe = Callable[[int], int]
+
+
+def rows_of_file(number: int) -> list[Row]:
+    """The readable rows of one file, in order of arrival; the last is the newest."""
+    rng = random.Random(number)
+    seconds = [20 * number + rng.randrange(40) for _ in range(30)]
+    if number:
+        seconds += [20 * number - 15, 20 * number - 16]
+    rows: list[Row] = [
+        (START + s * SECOND, rng.choice(["10.0.0.1", "10.0.0.2", None]), rng.randrange(40, 1500)) for s in seconds
+    ]
+    rng.shuffle(rows)
+    return [*rows, (START + (20 * number + 40) * SECOND, "10.0.0.9", number)]
+
+
+def broken_of_file(number: int) -> list[str]:
+    """The records of one file that cannot be used."""
+    return ['{"ts": "2026-01', json.dumps({"ts": None, "srcIP": "10.0.0.1", "len": number})] if number % 2 == 0 else []
+
+
+def write_files(folder: Path, files: range = range(FILES)) -> None:
+    """Put the files where the stream reads them, oldest first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in files:
+        lines = [json.dumps({"ts": from_ticks(t).isoformat(), "srcIP": a, "len": n}) for t, a, n in rows_of_file(number)]
+        lines[3:3] = broken_of_file(number)
+        path = folder / f"{number:03}.json"
+        partial = folder / f".{number:03}.json"
+        partial.write_text("\n".join(lines) + "\n")
+        os.utime(partial, (1_000 + number, 1_000 + number))
+        partial.rename(path)
+
+
+def start(spark: Any, home: Path, *, sink: Any = None, probe: Probe | None = None) -> Any:
+    """Start the query, or go on from its checkpoint. `probe` is called with `len` of every row that counts."""
+    frame = (
+        spark.readStream.schema("ts string, srcIP string, len int, _corrupt_record string")
+        .option("maxFilesPerTrigger", 1)
+        .json(str(home / "in"))
+    )
+    flow = pk.Flow(spark, path=str(home / "flow"))
+    flow.stream("main", frame, time="ts", progress=PROGRESS)
+
+    def same(value: int) -> int:
+        return value if probe is None else probe(value)
+
+    flow.function("probe", same, "int")
+    query = flow.query(SQL.format(condition="probe(len) = len"), name="talkers")
+    return query.start(sink or str(home / "out"))
+
+
+def output(home: Path) -> dict[str, Counter[tuple[object, ...]]]:
+    """Results, late rows and dead letters as bags of tuples, times in ticks."""
+    late = (
+        (stream, bound, *_readable(json.loads(row))) for stream, bound, row in _rows(home / "flow" / "talkers" / "late")
+    )
+    return {
+        "results": Counter(_rows(home / "out")),
+        "late": Counter(late),
+        "dead": Counter(_rows(home / "flow" / "talkers" / "dead")),
+    }
+
+
+def _readable(row: dict[str, Any]) -> Row:
+    return to_ticks(dt.datetime.fromisoformat(row["ts"])), row["srcIP"], row["len"]
+
+
+def _rows(folder: Path) -> list[tuple[object, ...]]:
+    """The rows of every micro-batch that has its folder."""
+    tables = [pq.read_table(part, partitioning=None) for part in sorted(folder.glob("batch=*"))]
+    return [tuple(map(_plain, row.values())) for table in tables for row in table.to_pylist()]
+
+
+def _plain(value: object) -> object:
+    return to_ticks(value) if isinstance(value, dt.datetime) else value
+
+
+def judged() -> Judged:
+    """What becomes of the rows when each file is one micro-batch."""
+    batches = [rows_of_file(number) for number in range(FILES)]
+    schema = _schema()
+    return judge(PROGRESS, schema.time_index, batches, granularity="batch", domain=schema.domain)
+
+
+def expected() -> dict[str, Counter[tuple[object, ...]]]:
+    """The oracle's results and late rows, and the dead letters that were written into the files."""
+    catalog = Catalog()
+    catalog.add_stream(StreamInfo("main", _schema(), PROGRESS, StreamProperties()))
+    fate = judged()
+    tdb = evaluate(bind(SQL.format(condition="true"), catalog), [("main", row) for row in fate.on_time])
+    return {
+        "results": Counter({payload: count for (payload, _, _), count in tdb.items()}),
+        "late": Counter(("main", bound, *row) for row, bound in fate.late),
+        "dead": Counter(
+            ("main", "the record is corrupt" if text.endswith("-01") else "ts is null", text)
+            for number in range(FILES)
+            for text in broken_of_file(number)
+        ),
+    }
+
+
+def expected_counts() -> dict[str, int]:
+    """What `run.progress` must add up to."""
+    fate = judged()
+    dead = sum(len(broken_of_file(number)) for number in range(FILES))
+    on_time, late = len(fate.on_time), len(fate.late)
+    return {"read": on_time + late + dead, "on_time": on_time, "late": late, "dead": dead, "punctuation": 0}
+
+
+def _schema() -> Any:
+    return schema_of([("ts", "timestamp"), ("srcIP", "string"), ("len", "int")], "ts")

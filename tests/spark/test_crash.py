@@ -1,0 +1,69 @@
+"""A query whose driver is killed at any point and started again gives what an undisturbed one gives.
+
+Every kill is exact: it is done by the code that has reached the point, to the whole process group, JVM included.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark import scenario
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+
+
+def drive(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the driver in a process group of its own, of which nothing is left afterwards."""
+    log = home / "driver.log"
+    with log.open("a") as errors:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.crash_driver", str(home), *arguments],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            stdout, _ = child.communicate(timeout=300)
+        finally:
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    return subprocess.CompletedProcess(child.args, child.returncode, stdout, log.read_text())
+
+
+def logged(home: Path, log: str) -> int:
+    """The last micro-batch in one of the checkpoint's logs."""
+    return max(int(f.name) for f in (home / "flow/talkers/checkpoint" / log).iterdir() if f.name.isdigit())
+
+
+def test_killed_and_restarted(spark: Any, tmp_path: Path) -> None:
+    disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
+    for home in (disturbed, undisturbed):
+        scenario.write_files(home / "in")
+
+    for point, number in (("processing", 1), ("processed", 3), ("written", 4)):
+        killed = drive(disturbed, point, str(number))
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert (logged(disturbed, "offsets"), logged(disturbed, "commits")) == (number, number - 1)
+        assert (disturbed / f"out/batch={number:09d}/_SUCCESS").exists() == (point == "written")
+        assert not (disturbed / f"flow/talkers/counts/{number:09d}.json").exists()
+    ended = drive(disturbed)
+    assert ended.returncode == 0, ended.stderr
+
+    run = scenario.start(spark, undisturbed)
+    run.finish()
+
+    assert scenario.output(undisturbed) == scenario.expected()
+    assert scenario.output(disturbed) == scenario.expected()
+    progress = json.loads(ended.stdout)
+    assert progress == run.progress
+    assert progress.items() >= scenario.expected_counts().items()
