@@ -22,7 +22,13 @@ def case(path: Path) -> object:
 def test_example_runs(path: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [sys.executable, str(path)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280, check=False
+        [sys.executable, str(path)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

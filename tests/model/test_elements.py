@@ -12,7 +12,9 @@ from penstock.model.time import END_OF_TIME
 
 bounds = st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 4), min_size=1)
 constants = st.dictionaries(st.sampled_from(["k", "j"]), st.sampled_from(["a", "b"]))
-punctuations = st.builds(lambda b, c: Punctuation(tuple(sorted(b.items())), tuple(sorted(c.items()))), bounds, constants)
+punctuations = st.builds(
+    lambda b, c: Punctuation(tuple(sorted(b.items())), tuple(sorted(c.items()))), bounds, constants
+)
 ELEMENTS = [{"x": x, "y": y, "k": k, "j": j} for x in range(-1, 6) for y in range(-1, 6) for k in "ab" for j in "ab"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -94,7 +95,7 @@ def test_steps_are_the_snapshots_at_every_instant(inserts: list[Insert]) -> None
     for instant in range(-1, 18):
         found = [payloads for start, end, payloads in steps if start <= instant < end]
         assert found == ([snapshot_at(whole, instant)] if snapshot_at(whole, instant) else [])
-    for (_, end, left), (start, _, right) in zip(steps, steps[1:], strict=False):
+    for (_, end, left), (start, _, right) in pairwise(steps):
         assert end < start or left != right  # neighbours that are equal were joined
 
 

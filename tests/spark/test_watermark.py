@@ -26,7 +26,7 @@ import pytest
 import penstock as pk
 from penstock.engines.spark.watermark import EVENT_TIME, reached
 from penstock.errors import StreamError
-from penstock.model.time import from_ticks
+from penstock.model.time import END_OF_TIME, from_ticks
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -157,8 +157,8 @@ def test_tick_of_an_integer_time_is_a_millisecond(spark: Any, tmp_path: Path, ru
     """A bound beyond all time closes everything."""
     ticks = [[(3, 1), (9, 2)], [(10, None)], [(10, 3)], [(10, 4)], [(9, 5)], [(2**63 - 1, None)]]
     batches = [[{"ts": t, "kind": "punct" if v is None else "data", "value": v} for t, v in batch] for batch in ticks]
-    rows, _ = run(windows(stream(spark, tmp_path / "in", batches, time="bigint"), "10 milliseconds"))
-    assert rows == [(10, 2, 3), (20, 2, 7)]
+    frame = stream(spark, tmp_path / "in", batches, time="bigint")
+    assert run(windows(frame, "10 milliseconds")) == ([(10, 2, 3), (20, 2, 7)], END_OF_TIME / SECOND)
 
 
 def test_time_that_fits_no_watermark_stops_the_query(spark: Any, tmp_path: Path, run: Any) -> None:

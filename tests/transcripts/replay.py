@@ -29,5 +29,7 @@ def replay(transcript: Transcript, evaluators: Sequence[str], spark: Any = None)
             rows[tuple(payload[i] for i in places)] += count
         assert rows == transcript.expected[judgement], evaluator
         late = Counter({payload: count for (payload, _, _), count in got.late.items()})
-        assert late == Counter((name, row_json(schemas[name], row)) for name, row in transcript.late[judgement].elements())
+        assert late == Counter(
+            (name, row_json(schemas[name], row)) for name, row in transcript.late[judgement].elements()
+        )
         assert got.dead == transcript.dead, evaluator

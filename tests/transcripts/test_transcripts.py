@@ -9,7 +9,10 @@ from penstock.errors import StreamError
 from penstock.testing.transcripts import Transcript, parse_progress, read_transcript
 from tests.transcripts.replay import TRANSCRIPTS, replay
 
-PRINTED = "Q1-1 Q1-2 Q2-1 Q5-1 Q5-3 Q6-1 Q6-2 Q6-3 Q6-5 Q6-6 Q6-7 Q6-8 Q8-1 Q8-2 Q8-5".split()
+PRINTED = [
+    "Q1-1", "Q1-2", "Q2-1", "Q5-1", "Q5-3", "Q6-1", "Q6-2", "Q6-3", "Q6-5", "Q6-6", "Q6-7", "Q6-8",
+    "Q8-1", "Q8-2", "Q8-5",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=str)
@@ -24,7 +27,9 @@ def test_every_printed_query_binds(number: str) -> None:
     for transcript in of_query:
         flow = pk.Flow()
         for stream in transcript.streams:
-            flow.stream(stream.name, [], time=str(stream.schema.time), progress=stream.progress, schema=stream.schema.ddl)
+            flow.stream(
+                stream.name, [], time=str(stream.schema.time), progress=stream.progress, schema=stream.schema.ddl
+            )
         assert flow.query(transcript.query).schema.names[:3] == ("wid", "window_start", "window_end")
 
 

@@ -20,7 +20,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -196,8 +196,9 @@ class _Trial:
         flow = _flow(Flow(), catalog, {s.name: (s, []) for s in streams})
         query = flow.query(sql)
         assert isinstance(query, LocalQuery)
-        read = {n.name for n in query.plan.walk() if isinstance(n, Source)}
-        return _Trial(sql, query.plan, query, tuple(s for s in streams if s.name in read), flow.catalog)
+        names = {n.name for n in query.plan.walk() if isinstance(n, Source)}
+        read = tuple(_in_its_types(s) for s in streams if s.name in names)
+        return _Trial(sql, query.plan, query, read, flow.catalog)
 
     def oracle(self, kept: Mapping[str, Sequence[Row]]) -> TDB:
         """The result over the rows that count."""
@@ -207,6 +208,12 @@ class _Trial:
             functions={name: f.function for name, f in self.catalog.functions.items()},
             aggregates={name: a for name, (a, _) in self.catalog.aggregates.items()},
         )
+
+
+def _in_its_types(stream: Arrivals) -> Arrivals:
+    """Values as the columns hold them, so that no evaluator sees 1.5 where a decimal(8,2) holds 1.50."""
+    batches = tuple(tuple(rows_of(table_of(stream.schema, batch))) for batch in stream.batches)
+    return replace(stream, batches=batches)
 
 
 def _flow(flow: Flow, catalog: Catalog, sources: Mapping[str, tuple[Arrivals, Any]]) -> Flow:
@@ -228,11 +235,11 @@ def _verdict(trial: _Trial, evaluator: Evaluator, run: Callable[[], Findings]) -
     except UnsupportedError as refusal:
         return Verdict(evaluator, None, None, str(refusal), is_supported=False)
     except Exception as raised:  # whatever a user function or Spark raises is a finding
-        error = f"{type(raised).__name__}: {raised}"
+        error = _summary(raised)
     try:
         expected = _expected(trial, evaluator, got)
     except Exception as raised:  # no value under ANSI rules, or a user function that raises
-        return Verdict(evaluator, got, None, error or f"{type(raised).__name__}: {raised}")
+        return Verdict(evaluator, got, None, error or _summary(raised))
     return Verdict(evaluator, got, expected, error)
 
 
@@ -377,6 +384,11 @@ def _spark_streaming(trial: _Trial, spark: Any, folder: str) -> Findings:
 def _tick(value: object) -> int:
     assert isinstance(value, int), f"expected ticks, got {value!r}"
     return value
+
+
+def _summary(raised: Exception, lines: int = 4) -> str:
+    """What was raised, without the pages of stack that Spark adds."""
+    return "\n".join(f"{type(raised).__name__}: {raised}".splitlines()[:lines])
 
 
 def _indented(text: str, by: int = 2) -> str:

@@ -94,7 +94,7 @@ def convert(value: Any, type_: DataType) -> object:
             case "date":
                 return value if isinstance(value, dt.date) and not isinstance(value, dt.datetime) else None
             case "decimal":
-                if isinstance(value, bool | float):
+                if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
                     return None
                 return _exact_decimal(Decimal(value), type_)
             case "float" | "double":
@@ -180,12 +180,20 @@ def _cast_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(values, target)])
 
 
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+
 def _casts_alike(source: DataType, target: DataType) -> bool:
     """Whether Arrow's cast of a column gives what `convert` gives of each value; Arrow would turn numbers into text."""
+    if target.is_decimal:
+        # Where digits can be lost Arrow does not always notice: 99999.0000 becomes another number in decimal(38,38).
+        whole = _DIGITS.get(source.name, source.precision - source.scale)
+        exact = source.is_decimal or source.is_integer
+        return exact and target.scale >= source.scale and target.precision - target.scale >= whole
     if source.name in ("void", target.name):
         return True
     if source.is_integer:
-        return target.is_integer or target.is_fractional or target.is_decimal
+        return target.is_integer or target.is_fractional
     return source.is_fractional and target.is_fractional
 
 

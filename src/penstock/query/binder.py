@@ -8,7 +8,6 @@ stream without end and are refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from sqlglot import exp
 
@@ -468,10 +467,11 @@ def _with_aliases(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
 
     def with_meaning(n: exp.Expr) -> exp.Expr:
         if isinstance(n, exp.Column) and not n.table and n.name.lower() in aliases:
-            return aliases[n.name.lower()].copy()
+            meaning: exp.Expr = aliases[n.name.lower()].copy()
+            return meaning
         return n
 
-    return cast(exp.Expr, node.copy().transform(with_meaning))
+    return node.copy().transform(with_meaning)
 
 
 def _key_name(bound: Expression, grouping: _Grouping) -> str:

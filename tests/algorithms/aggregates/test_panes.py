@@ -15,7 +15,9 @@ from penstock.model.elements import Punctuation, linear
 from penstock.model.schema import BIGINT, INT, schema_of
 
 INPUT = schema_of([("ts", "bigint"), ("v", "int")], "ts")
-OUTPUT = schema_of([("wid", "bigint"), ("window_start", "bigint"), ("window_end", "bigint"), ("m", "bigint")], "window_end")
+OUTPUT = schema_of(
+    [("wid", "bigint"), ("window_start", "bigint"), ("window_end", "bigint"), ("m", "bigint")], "window_end"
+)
 
 
 def grouping(function: str) -> Grouping:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.algorithms.aggregates.columnar import ColumnarAggregate
 from penstock.algorithms.aggregates.functions import AggregateFunction, build
+from penstock.algorithms.aggregates.measures import plan_measures
 from penstock.algorithms.aggregates.paned import PanedAggregate
 from penstock.algorithms.aggregates.partials import Grouping
 from penstock.algorithms.aggregates.wid import WidAggregate
@@ -48,7 +50,7 @@ class Builder:
     """Builds operators for the nodes of one plan."""
 
     def __init__(self, catalog: Catalog, *, by_row: bool = True, aggregate: str | None = None) -> None:
-        """`by_row` says whether order inside a batch counts for lateness; `aggregate` forces 'wid' or 'paned'."""
+        """`by_row` says whether order inside a batch counts for lateness; `aggregate` forces 'wid', 'paned' or 'columnar'."""
         self.catalog, self.by_row, self.aggregate = catalog, by_row, aggregate
         self.functions: Functions = {name: f.function for name, f in catalog.functions.items()}
 
@@ -134,8 +136,19 @@ class Builder:
         )
         sliding = Sliding(window.range, window.slide, window.origin)
         chosen = self.aggregate or choose_aggregate(node).name
+        if chosen == "columnar":
+            return self._columnar(node, sliding, grouping)
         operator = PanedAggregate if chosen == "paned" else WidAggregate
         return operator(node.schema, sliding, grouping)
+
+    def _columnar(self, node: WindowAggregate, sliding: Sliding, grouping: Grouping) -> Operator:
+        schema = node.input.schema
+        calls = [(a.function, c, a.type, a.distinct) for a, c in zip(node.aggregates, grouping.arguments, strict=True)]
+        planned = plan_measures(calls, schema)
+        if planned is None:
+            raise UnsupportedError("These aggregates are not a matter of numbers.", where=node.label)
+        key_schema = Schema(tuple(schema.fields[i] for i in grouping.keys))
+        return ColumnarAggregate(node.schema, sliding, grouping.keys, key_schema, *planned)
 
     def _function(self, call: AggregateCall) -> AggregateFunction:
         if call.function.startswith(USER):

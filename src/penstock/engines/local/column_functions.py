@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import EvaluationError
-from penstock.model.schema import DataType, Schema
+from penstock.model.schema import VOID, DataType, Schema
 from penstock.query.expressions import Call, Column, Expression, Literal, walk
 from penstock.query.typing import common_type
 
@@ -47,6 +47,8 @@ def column_function(expression: Expression, schema: Schema) -> ColumnFunction | 
                 return None
             if any(a.type.is_decimal for a in args) or type_.is_decimal:
                 return None
+            if any(a.type == VOID for a in args) and name not in ("and", "or", "not", "is_null"):
+                return None  # Arrow's functions know no untyped null
             parts = [column_function(a, schema) for a in args]
             if any(p is None for p in parts):
                 return None

@@ -1,14 +1,12 @@
 """A plan as native Spark operators over bounded DataFrames.
 
-Panes first, then windows: one aggregation per pane and group, whose rows are then copied to the windows that hold the
-pane and aggregated again. Functions whose partials Spark cannot join (variance, count distinct) are aggregated per
-window at once. A DataFrame has no order of arrival, so nothing in it is late, unless the stream names an arrival
-column.
+A DataFrame has no order of arrival, so nothing in it is late, unless the stream names an arrival column; then the bound
+that precedes each row is a running maximum over that order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
@@ -16,11 +14,10 @@ from pyspark.sql import functions as F
 
 from penstock.engines.spark.columns import column
 from penstock.engines.spark.sources import SparkSource
+from penstock.engines.spark.windows import ticks_of, time_of, windowed
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, Punctuated, span_ticks
-from penstock.model.time import Domain
 from penstock.query.catalog import Catalog
-from penstock.query.expressions import AggregateCall
 from penstock.query.nodes import Distinct, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
 from penstock.query.predicates import punctuation_predicate
 
@@ -54,7 +51,7 @@ class BatchLowering:
                 names = [f.name for f in node.schema.visible]
                 return self.lower(below).dropDuplicates(list(dict.fromkeys([*names, str(node.schema.time)])))
             case WindowAggregate(window=SlidingWindow() as window):
-                return windowed(self.lower(node.input), node, window)
+                return windowed(self.lower(node.input), node, window, self.catalog)
             case _:
                 raise UnsupportedError("Spark has no native operator for this.", where=node.label)
 
@@ -115,126 +112,3 @@ class BatchLowering:
                 row.alias("row"),
             )
         )
-
-
-def ticks_of(name: str, domain: Domain) -> Column:
-    """A time column as ticks."""
-    return F.unix_micros(F.col(name)) if domain is Domain.TIMESTAMP else F.col(name).cast("bigint")
-
-
-def time_of(ticks: Column, domain: Domain) -> Column:
-    """Ticks as a time column."""
-    return F.timestamp_micros(ticks) if domain is Domain.TIMESTAMP else ticks
-
-
-def floor_div(value: Column, divisor: int) -> Column:
-    """The greatest whole number not above the quotient, for negative values too."""
-    by = F.lit(divisor).cast("bigint")
-    return F.call_function("div", value - F.pmod(value, by), by)
-
-
-# Aggregation
-
-Parts = list[tuple[str, Column]]
-_JOINABLE = frozenset({"count", "sum", "avg", "min", "max"})
-
-
-def is_paned(node: WindowAggregate) -> bool:
-    """Whether every aggregate can be joined from panes by Spark, and panes save anything."""
-    window = node.window
-    assert isinstance(window, SlidingWindow)
-    joinable = all(
-        a.function in _JOINABLE
-        and not a.distinct
-        and not (a.function == "avg" and a.argument_type is not None and a.argument_type.is_decimal)
-        for a in node.aggregates
-    )
-    return joinable and window.range // window.pane > 1
-
-
-def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow) -> DataFrame:
-    """Window aggregation over rows that have time, keys and arguments."""
-    ticks = ticks_of(f"`{window.attribute}`", window.domain) - F.lit(window.origin).cast("bigint")
-    keys = [f"`{k}`" for k in node.keys]
-    if is_paned(node):
-        low = [part for a in node.aggregates for part in _pane_parts(a)]
-        panes = rows.groupBy(floor_div(ticks, window.pane).alias("__pane"), *keys).agg(*[c.alias(n) for n, c in low])
-        spread = _to_windows(panes, F.col("__pane") * F.lit(window.pane).cast("bigint"), window)
-        high = [_window_value(a).alias(a.name) for a in node.aggregates]
-    else:
-        spread = _to_windows(rows, ticks, window)
-        high = [_whole(a).alias(a.name) for a in node.aggregates]
-    grouped = spread.groupBy("__wid", *keys)
-    # A grouping without aggregates is a duplicate elimination over windows.
-    result = grouped.agg(*high) if high else grouped.count().drop("count")
-    end = (F.col("__wid") + 1) * F.lit(window.slide).cast("bigint") + F.lit(window.origin).cast("bigint")
-    return result.select(
-        F.col("__wid").alias("wid"),
-        time_of(end - F.lit(window.range).cast("bigint"), window.domain).alias("window_start"),
-        time_of(end, window.domain).alias("window_end"),
-        *keys,
-        *[F.col(a.name) for a in node.aggregates],
-    )
-
-
-def _to_windows(rows: DataFrame, ticks: Column, window: SlidingWindow) -> DataFrame:
-    """Each row once per window that holds it."""
-    if window.is_tumbling:
-        return rows.withColumn("__wid", floor_div(ticks, window.slide))
-    first = floor_div(ticks, window.slide)
-    last = floor_div(ticks + F.lit(window.range).cast("bigint"), window.slide) - 1
-    ids = F.when(last >= first, F.sequence(first, last)).otherwise(F.array().cast("array<bigint>"))
-    return rows.withColumn("__wid", F.explode(ids))
-
-
-def _pane_parts(call: AggregateCall) -> Parts:
-    """What is computed per pane."""
-    argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")
-    match call.function:
-        case "count":
-            return [(f"{call.name}_n", F.count(argument))]
-        case "sum":
-            return [(f"{call.name}_s", F.sum(argument))]
-        case "avg":
-            return [(f"{call.name}_s", F.sum(argument.cast("double"))), (f"{call.name}_n", F.count(argument))]
-        case "min":
-            return [(f"{call.name}_m", F.min(argument))]
-        case _:
-            return [(f"{call.name}_m", F.max(argument))]
-
-
-def _window_value(call: AggregateCall) -> Column:
-    """The window's value from its panes."""
-    match call.function:
-        case "count":
-            return F.sum(f"{call.name}_n")
-        case "sum":
-            return F.sum(f"{call.name}_s").cast(str(call.type))
-        case "avg":
-            total, count = F.sum(f"{call.name}_s"), F.sum(f"{call.name}_n")
-            return F.when(count > 0, total / count)
-        case "min":
-            return F.min(f"{call.name}_m")
-        case _:
-            return F.max(f"{call.name}_m")
-
-
-_WHOLE: dict[str, Callable[[Column], Column]] = {
-    "count": F.count,
-    "sum": F.sum,
-    "avg": F.avg,
-    "min": F.min,
-    "max": F.max,
-    "var_samp": F.var_samp,
-    "var_pop": F.var_pop,
-    "stddev_samp": F.stddev_samp,
-    "stddev_pop": F.stddev_pop,
-}
-
-
-def _whole(call: AggregateCall) -> Column:
-    """The value of all rows of a window at once."""
-    argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")
-    if call.distinct:
-        return F.count_distinct(argument)
-    return _WHOLE[call.function](argument).cast(str(call.type))

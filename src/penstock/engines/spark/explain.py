@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from penstock.engines.spark.batch import is_paned
 from penstock.engines.spark.partitioning import routes
+from penstock.engines.spark.windows import strategy
 from penstock.query.cost import choose_aggregate
 from penstock.query.expressions import USER
 from penstock.query.nodes import Distinct, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+
+_WAYS = {
+    "slide": "native panes, then one total slides over the panes of each group, whatever RANGE/SLIDE is",
+    "copy panes": "native panes, whose partials are copied to their windows and aggregated again",
+    "copy rows": "native, rows copied to their windows: partials of these functions cannot be joined",
+}
 
 
 def uses_user_aggregate(plan: Node) -> bool:
@@ -21,12 +27,10 @@ def how_batch(node: Node) -> str:
     match node:
         case Source():
             return "Spark, native: a DataFrame has no order of arrival, so nothing in it is late"
-        case WindowAggregate(window=SlidingWindow()) if is_paned(node):
-            return "Spark, native: panes, then windows (each pane's partials copied to its windows)"
-        case WindowAggregate(window=SlidingWindow(range=r, slide=s)) if r == s:
-            return "Spark, native: one aggregation per window"
-        case WindowAggregate():
-            return "Spark, native: rows copied to their windows, since partials of these functions cannot be joined"
+        case WindowAggregate(window=SlidingWindow(range=r, slide=s)):
+            if r == s:
+                return "Spark, native: one aggregation per window"
+            return f"Spark: {_WAYS[strategy(node)]}"
         case Select() | Project() | Union() | Distinct():
             return "Spark, native"
         case _:
@@ -49,6 +53,6 @@ def how_node(node: Node) -> str:
             return "Spark, hosted: late rows judged by the progress before the micro-batch, which travels as rows"
         case WindowAggregate(window=SlidingWindow()):
             choice = choose_aggregate(node)
-            return f"Spark, hosted: {choice}; a page of state per {'pane' if choice.name == 'paned' else 'window'}"
+            return f"Spark, hosted: {choice}; a page of state per {'window' if choice.name == 'wid' else 'pane'}"
         case _:
             return "Spark, hosted"

@@ -1,0 +1,101 @@
+"""Groups as small numbers.
+
+Each combination of keys that is alive has a code, so that per-group numbers can sit in arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.batch import rows_of
+from penstock.model.schema import Schema
+
+Key = tuple[Any, ...]
+DENSE_CODES = 1 << 22
+
+
+class GroupCodes:
+    """The codes of the groups seen; a plain list of keys is all there is to keep."""
+
+    def __init__(self, schema: Schema, keys: Sequence[Key] = ()) -> None:
+        """`schema` is that of the key columns alone."""
+        self.schema = schema
+        self.keys: list[Key] = list(keys)
+        self.codes: dict[Key, int] = {key: code for code, key in enumerate(self.keys)}
+
+    def __len__(self) -> int:
+        """How many groups have a code."""
+        return len(self.keys)
+
+    def code(self, key: Key) -> int:
+        """The code of a group, a new one if it is new."""
+        code = self.codes.get(key)
+        if code is None:
+            code = self.codes[key] = len(self.keys)
+            self.keys.append(key)
+        return code
+
+    def encode(self, columns: Sequence[pa.ChunkedArray], rows: int) -> np.ndarray:
+        """The code of every row."""
+        if not columns:
+            self.code(())
+            return np.zeros(rows, np.int64)
+        combined, dictionaries = _combine(columns)
+        sizes = [len(d) for d in dictionaries]
+        space = int(np.prod(sizes, dtype=object))
+        if space <= max(DENSE_CODES, 4 * rows):
+            present = np.flatnonzero(np.bincount(combined, minlength=space))
+            lookup = np.zeros(space, np.int64)
+            lookup[present] = self._codes_of(present, dictionaries, sizes)
+            codes: np.ndarray = lookup[combined]
+            return codes
+        present, inverse = np.unique(combined, return_inverse=True)
+        return self._codes_of(present, dictionaries, sizes)[inverse]
+
+    def _codes_of(self, present: np.ndarray, dictionaries: list[pa.Array], sizes: list[int]) -> np.ndarray:
+        parts = []
+        rest = present
+        for dictionary, size in zip(reversed(dictionaries), reversed(sizes), strict=True):
+            parts.append(dictionary.take(pa.array(rest % size)))
+            rest = rest // size
+        table = pa.Table.from_arrays(parts[::-1], names=[str(i) for i in range(len(parts))])
+        return np.fromiter((self.code(key) for key in rows_of(table)), np.int64, count=len(present))
+
+    def columns(self, codes: np.ndarray) -> list[pa.Array]:
+        """The key columns of some codes."""
+        if not len(self.schema):
+            return []
+        taken = pa.array(codes)
+        arrays = []
+        for values, field in zip(zip(*self.keys, strict=True), self.schema.fields, strict=True):
+            if field.type.name == "timestamp":
+                dictionary = pa.array(values, pa.int64()).cast(field.type.arrow)
+            else:
+                dictionary = pa.array(values, field.type.arrow)
+            arrays.append(dictionary.take(taken))
+        return arrays
+
+    def keep(self, live: np.ndarray) -> GroupCodes:
+        """Only the groups with these codes, renumbered in that order."""
+        return GroupCodes(self.schema, [self.keys[code] for code in live.tolist()])
+
+
+def _combine(columns: Sequence[pa.ChunkedArray]) -> tuple[np.ndarray, list[pa.Array]]:
+    """One number per row for its combination of values, and the values of each column in the order of their numbers."""
+    combined: np.ndarray | None = None
+    dictionaries = []
+    for column in columns:
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        encoded = pc.dictionary_encode(array, null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        dictionaries.append(encoded.dictionary)
+        indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        combined = indices if combined is None else combined * len(encoded.dictionary) + indices
+    assert combined is not None
+    return combined, dictionaries

@@ -1,0 +1,175 @@
+"""Aggregates as columns of numbers: what a columnar aggregate keeps per pane and group.
+
+A measure is one number per group: how many rows, how many values, their sum, their least or greatest. Each aggregate is
+lowered from one or two of them. Counts and sums of integers can be taken out of a window again; sums of floating point
+numbers and extremes cannot. Sums of integers are 64 bits wide until they might overflow, and Python's own integers from
+then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import EvaluationError
+from penstock.model.batch import Batch, ticks_of
+from penstock.model.schema import DataType, Schema
+
+Array = np.ndarray
+Kind = Literal["rows", "count", "sum", "min", "max"]
+SAFE = 2**62
+_FIXED = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "timestamp"})
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number per group of one column of the input."""
+
+    kind: Kind
+    column: int | None = None
+    is_float: bool = False
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether it can be taken out of a total exactly."""
+        return self.kind in ("rows", "count") or (self.kind == "sum" and not self.is_float)
+
+    @property
+    def dtype(self) -> type:
+        """The type of its numbers, unless they have been widened."""
+        return np.float64 if self.is_float and self.kind not in ("rows", "count") else np.int64
+
+    @property
+    def identity(self) -> Any:
+        """The number that changes nothing. NaN is above every number, so it is what a least value gives way from."""
+        if self.kind == "min":
+            return np.nan if self.is_float else np.iinfo(np.int64).max
+        if self.kind == "max":
+            return -np.inf if self.is_float else np.iinfo(np.int64).min
+        return 0
+
+    @property
+    def combine(self) -> np.ufunc:
+        """How two numbers of a group become one."""
+        if self.kind == "min":
+            return np.fmin if self.is_float else np.minimum
+        return np.maximum if self.kind == "max" else np.add
+
+    def neutral(self, size: int, *, wide: bool = False) -> Array:
+        """So many groups of which nothing is known."""
+        dtype = object if wide and self.kind == "sum" and not self.is_float else self.dtype
+        return np.full(size, self.identity, dtype)
+
+    def grown(self, values: Array, size: int) -> Array:
+        """The numbers with room for more groups."""
+        if len(values) >= size:
+            return values
+        return np.concatenate([values, np.full(size - len(values), self.identity, values.dtype)])
+
+    def gather(self, slots: Array, size: int, values: Array | None, valid: Array | None, *, wide: bool) -> Array:
+        """The numbers of a batch: rows with the same slot become one. `valid` None means that there are no nulls."""
+        if valid is not None and self.kind != "rows":
+            slots = slots[valid]
+            values = values[valid] if values is not None else None
+        if self.kind in ("rows", "count"):
+            return np.bincount(slots, minlength=size)
+        assert values is not None
+        total = self.neutral(size, wide=wide)
+        if self.kind == "sum" and self.is_float:
+            return np.bincount(slots, weights=values, minlength=size)
+        with np.errstate(invalid="ignore"):  # NaN is a value here
+            self.combine.at(total, slots, values.astype(object) if total.dtype == object else values)
+        return total
+
+
+def values_of(batch: Batch, column: int) -> tuple[Array, Array | None]:
+    """A column as numbers, and which of them are not null; None if all are."""
+    data = batch.table.column(column)
+    valid = None
+    if data.null_count:
+        valid = np.asarray(pc.is_valid(data).to_numpy())
+        data = pc.fill_null(
+            data, pa.scalar(0).cast(pa.int64()).cast(data.type) if pa.types.is_timestamp(data.type) else 0
+        )
+    if pa.types.is_timestamp(data.type):
+        return ticks_of(data), valid
+    numbers = data.to_numpy()
+    return numbers.astype(np.float64 if pa.types.is_floating(data.type) else np.int64, copy=False), valid
+
+
+@dataclass(frozen=True)
+class Result:
+    """How an aggregate's value comes from measures, by their positions."""
+
+    function: str
+    type: DataType
+    value: int
+    count: int
+
+    def lower(self, measures: Sequence[Array]) -> pa.Array:
+        """The column of results."""
+        values, counts = measures[self.value], measures[self.count]
+        if self.function == "count":
+            return pa.array(values, pa.int64())
+        empty = counts == 0
+        if self.function == "avg":
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return pa.array(values.astype(np.float64) / counts, pa.float64(), mask=empty)
+        if values.dtype == object:
+            values = _narrow(values)
+        array = pa.array(values, mask=empty)
+        if self.type.name == "timestamp":
+            return pc.cast(pc.cast(array, pa.int64()), self.type.arrow)
+        return pc.cast(array, self.type.arrow)
+
+
+def _narrow(values: Array) -> Array:
+    outside = [v for v in values if not -(2**63) <= v < 2**63]
+    if outside:
+        raise EvaluationError(
+            "Arithmetic overflow in sum.",
+            got=f"{outside[0]} does not fit bigint",
+            hint="CAST the argument to decimal or double",
+        )
+    return values.astype(np.int64)
+
+
+def plan_measures(
+    calls: Sequence[tuple[str, int | None, DataType, bool]], schema: Schema
+) -> tuple[tuple[Measure, ...], tuple[Result, ...]] | None:
+    """The measures of some aggregates, each given as function, column, result type and whether it is DISTINCT.
+
+    None if one of them is not a matter of numbers. The first measure is always the number of rows.
+    """
+    measures: list[Measure] = [Measure("rows")]
+
+    def place(measure: Measure) -> int:
+        if measure not in measures:
+            measures.append(measure)
+        return measures.index(measure)
+
+    results = []
+    for function, column, type_, distinct in calls:
+        if distinct or function not in ("count", "sum", "avg", "min", "max"):
+            return None
+        if column is None:
+            results.append(Result(function, type_, 0, 0))
+            continue
+        argument = schema.fields[column].type
+        if function == "count":
+            if argument.name not in _FIXED:
+                return None
+            at = place(Measure("count", column))
+            results.append(Result(function, type_, at, at))
+            continue
+        if argument.name not in _FIXED:
+            return None
+        kind: Kind = "sum" if function in ("sum", "avg") else "min" if function == "min" else "max"
+        value = place(Measure(kind, column, argument.is_fractional))
+        results.append(Result(function, type_, value, place(Measure("count", column))))
+    return tuple(measures), tuple(results)

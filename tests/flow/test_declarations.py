@@ -1,0 +1,173 @@
+"""What a user can get wrong when declaring streams, functions and queries, and what becomes of bad rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import penstock as pk
+from penstock.errors import PenstockError, QueryError, SourceError, StreamError, UnsupportedError
+from penstock.model.progress import Progress
+
+NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
+TIMED = [{"ts": NOON, "k": "a"}]
+PLAIN = [{"t": 1, "k": "a"}]
+
+
+def message(error: type[PenstockError], source: Any, time: str, **options: Any) -> str:
+    with pytest.raises(error) as caught:
+        pk.Flow().stream("s", source, time=time, **options)
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("source", "time", "options", "parts"),
+    [
+        (PLAIN, "ts", {}, ["The time column does not exist", "stream s", "ts", "columns: t, k"]),
+        ([{"t": 1.5}], "t", {}, ["must be a timestamp, an integer, or text", "t double"]),
+        ([{"t": True}], "t", {}, ["must be a timestamp, an integer, or text", "t boolean"]),
+        ([], "t", {}, ["The columns of an empty list are not known", "stream s", "schema="]),
+        ([{"t": 1, "x": 1}, {"t": 2, "x": "a"}], "t", {}, ["types that do not go together", "x: bigint, string"]),
+        ([{"t": 1, "x": []}], "t", {}, ["a type that SQL queries cannot use", "x: list"]),
+        (pa.table({"t": [1], "x": [[1]]}), "t", {}, ["a type that SQL queries cannot use", "x: list"]),
+        (pa.table({"t": [1]}), "t", {"schema": "t bigint, x int"}, ["lacks columns of the schema", "x", "it has t"]),
+        (iter(PLAIN), "t", {}, ["not known before it is read", "schema="]),
+        ([pk.Insert((1,), 1, 2)], "t", {}, ["The columns of elements are not known", "schema="]),
+        ([1, 2], "t", {}, ["A list must hold dictionaries, elements or paths", "int"]),
+        (5, "t", {}, ["cannot be read as a stream", "int", "a list of dicts"]),
+        (PLAIN, "t", {"schema": "t bigint, x"}, ["list of names and types", "x"]),
+        (PLAIN, "t", {"schema": "t bigint, x money"}, ["Unknown type", "money", "decimal(p,s)"]),
+        (PLAIN, "t", {"progress": "ordered"}, ["Not a progress", "stream s", "'ordered'", "pk.ordered()"]),
+        (PLAIN, "t", {"progress": pk.bounded("5 seconds")}, ["does not fit the time column", "'5 seconds'"]),
+        (TIMED, "ts", {"progress": pk.per_source("kk")}, ["an unknown column", "kk", "did you mean k?"]),
+        (PLAIN, "t", {"progress": pk.per_source("k", idle="1 s")}, ["does not fit the time column", "'1 s'"]),
+        (PLAIN, "t", {"progress": pk.per_source("k", disorder="1 s")}, ["does not fit the time column", "'1 s'"]),
+        (PLAIN, "t", {"progress": pk.punctuated("k =")}, ["does not parse", "stream s", "k ="]),
+        (PLAIN, "t", {"progress": pk.punctuated("kk = 'p'")}, ["an unknown column", "kk", "did you mean k?"]),
+        (PLAIN, "t", {"progress": pk.punctuated("k")}, ["must be boolean", "stream s"]),
+        (PLAIN, "t", {"progress": pk.punctuated("k > 1")}, ["cannot be compared", "string and int"]),
+    ],
+    ids=str,
+)
+def test_streams_that_cannot_be(source: Any, time: str, options: dict[str, Any], parts: list[str]) -> None:
+    text = message(StreamError, source, time, **options)
+    for part in parts:
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("make", "parts"),
+    [
+        (pk.bounded, ["one of the two", "bounded('5 seconds') or bounded(rows=100)"]),
+        (lambda: pk.bounded(5, rows=5), ["one of the two", "bounded(5, rows=5)"]),
+        (lambda: pk.bounded(rows=-1), ["cannot be negative", "-1"]),
+        (lambda: pk.bounded(-5), ["does not fit", "-5"]),
+        (lambda: pk.bounded("soon"), ["Not a length of time", "'soon'", "'5 seconds'"]),
+        (lambda: pk.bounded("1 month"), ["Not a length of time", "'1 month'"]),
+        (lambda: pk.bounded("0.1 us"), ["whole microseconds", "0.1 us"]),
+        (lambda: pk.per_source("k", idle="never"), ["Not a length of time", "'never'"]),
+        (lambda: pk.per_source("k", disorder="-1 s"), ["does not fit", "'-1 s'"]),
+    ],
+)
+def test_progress_that_cannot_be(make: Any, parts: list[str]) -> None:
+    with pytest.raises(StreamError) as caught:
+        make()
+    for part in parts:
+        assert part in caught.value.message
+
+
+def test_names_are_identifiers_and_used_once() -> None:
+    with pytest.raises(StreamError, match="must be an identifier"):
+        pk.Flow().stream("my stream", PLAIN, time="t")
+    with pytest.raises(StreamError, match="There is a stream of that name already"):
+        pk.Flow().stream("s", PLAIN, time="t").stream("S", PLAIN, time="t")
+
+
+def test_files_that_cannot_be_read(tmp_path: Any) -> None:
+    assert "There is no such file" in message(SourceError, "nowhere/*.parquet", "t")
+    (tmp_path / "x.txt").write_text("t\n1\n")
+    assert "The kind of file is not known" in message(SourceError, tmp_path / "x.txt", "t")
+    (tmp_path / "x.csv").write_text("t\n1\n")
+    (tmp_path / "x.jsonl").write_text('{"t": 1}\n')
+    assert "different kinds" in message(SourceError, [tmp_path / "x.csv", tmp_path / "x.jsonl"], "t")
+
+
+def test_an_aggregate_needs_its_three_parts() -> None:
+    class Half:
+        def lift(self, value: int) -> int:
+            return value
+
+    with pytest.raises(StreamError, match=r"no combine, lower"):
+        pk.Flow().aggregate("half", Half, "bigint")
+
+
+def test_an_unknown_stream_is_found_before_anything_runs() -> None:
+    with pytest.raises(QueryError, match=r"did you mean main\?"):
+        pk.Flow().stream("main", PLAIN, time="t").query("SELECT * FROM maim")
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "[RANGE ALL, SLIDE 5, WA t]",
+        "[RANGE 4 rows, SLIDE 2 rows, WA row-num, PA k]",
+        "[RANGE 8, RATTR t, SLIDE 1 row, SATTR row-num]",
+    ],
+)
+def test_what_the_engine_has_not_is_refused_with_a_way_out(clause: str) -> None:
+    flow = pk.Flow().stream("s", PLAIN, time="t")
+    with pytest.raises(UnsupportedError, match=r"not yet: use the oracle"):
+        flow.query(f"SELECT count(*) AS n {clause} FROM s")
+
+
+def run(rows: list[dict[str, Any]], progress: Progress, schema: str | None = None) -> Any:
+    query = pk.Flow().stream("s", rows, time="t", progress=progress, schema=schema).query("SELECT * FROM s")
+    query.collect()
+    return query
+
+
+def test_rows_with_a_null_or_unreadable_time_are_dead_letters() -> None:
+    query = run([{"t": 1, "k": "a"}, {"t": None, "k": "b"}, {"t": "soon", "k": "c"}], pk.ordered())
+    assert query.counts == {"read": 3, "on_time": 1, "late": 0, "dead": 2, "punctuation": 0}
+    assert query.dead_letters["reason"].to_pylist() == ["t is null", "t is not a bigint: 'soon'"]
+    assert query.dead_letters["row"].to_pylist()[0] == '{"t": null, "k": "b"}'
+
+
+def test_punctuation_that_goes_backwards_is_a_dead_letter() -> None:
+    rows = [{"t": t, "k": k} for t, k in ((5, "a"), (10, "p"), (8, "p"), (9, "a"), (10, "p"), (12, "a"))]
+    query = run(rows, pk.punctuated("k = 'p'"))
+    assert query.counts == {"read": 6, "on_time": 2, "late": 1, "dead": 1, "punctuation": 2}
+    (reason,) = query.dead_letters["reason"].to_pylist()
+    assert reason == "punctuation goes backwards, below the bound 10"
+    assert query.late["bound"].to_pylist() == [10]
+
+
+def test_a_declared_schema_holds_when_nothing_comes() -> None:
+    flow = pk.Flow().stream("s", [], time="t", schema="t bigint, v int")
+    result = flow.query("SELECT sum(v) AS x [RANGE 10, SLIDE 5, WA t] FROM s").collect()
+    assert result.num_rows == 0
+    assert result.schema.names == ["wid", "window_start", "window_end", "x"]
+
+
+def test_elements_bring_their_own_punctuation() -> None:
+    # the punctuation 10 closes [0, 10) while the stream goes on; the row at 3 is late by it
+    elements = [pk.Insert((1,), 1, 2), pk.linear("t", 10), pk.Insert((3,), 3, 4), pk.Insert((12,), 12, 13)]
+    flow = pk.Flow().stream("s", elements, time="t", schema="t bigint", progress=pk.bounded(100))
+    query = flow.query("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s")
+    out = list(query.elements())
+    first = out.index(pk.Insert((0, 0, 10, 1), 10, 20))
+    assert out[first + 1] == pk.linear("window_end", 20)
+    assert pk.tdb(out) == pk.TDB([((0, 0, 10, 1), 10, 20), ((1, 10, 20, 1), 20, 30)])
+    assert query.late["bound"].to_pylist() == [10]
+
+
+def test_elements_that_do_not_fit_are_dead_letters() -> None:
+    elements = [pk.Insert((1,), 1, 2), pk.Insert((1,), 2, 3), pk.Insert((4,), 4, 9), pk.Adjust((1,), 1, 2, 3)]
+    flow = pk.Flow().stream("s", elements, time="t", schema="t bigint")
+    query = flow.query("SELECT * FROM s")
+    query.collect()
+    assert query.counts["dead"] == 3
+    assert "inserts only" in query.dead_letters["reason"].to_pylist()[2]
