@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package
 from pages import PAGES, ROOT, Block, blocks, links
 
 PYTHON = {page: found for page in PAGES if (found := blocks(page, "python"))}
+END = "=== end of block ==="
 SQL = [block for page in PAGES for block in blocks(page, "sql")]
 
 
@@ -52,9 +55,24 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [p for p in PYTHON if any(b.needs_spark for b in PYTHON[p])], ids=name_of)
-def test_python_runs_on_spark(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    run(PYTHON[page])
+def test_python_runs_on_spark(page: Path, tmp_path: Path) -> None:
+    """In a process of its own, since Spark's idea of the current folder is that of the process that started it."""
+    found = PYTHON[page]
+    script = "".join(f"{block.text}\nprint({END!r}, flush=True)\n" for block in found)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for block, printed in zip(found, done.stdout.split(END), strict=False):
+        if block.output is not None:
+            assert plain(printed) == plain(block.output), f"{name_of(page)}, line {block.line}"
 
 
 @pytest.mark.parametrize("block", SQL, ids=lambda b: f"{name_of(b.page)}:{b.line}")

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 
 import penstock as pk
 from penstock.flow.agreement import EVALUATORS, Evaluator, agreement
@@ -192,10 +193,10 @@ EXPRESSIONS = [
     "CASE WHEN i > 0 THEN 'pos' WHEN i < 0 THEN 'neg' END", "CASE i WHEN 7 THEN 1.5 ELSE 2 END", "if(b, i, l)",
     "coalesce(i, j, 0)", "nullif(i, 7)", "greatest(i, j)", "least(i, NULL, j)", "greatest(d, i)", "greatest(f, 0.0D)",
     "CAST(i AS STRING)", "CAST(d AS INT)", "CAST(d AS STRING)", "CAST(i AS DECIMAL(10,3))", "CAST(d AS DECIMAL(8,1))",
-    "CAST(' 12 ' AS INT)", "CAST(i AS BOOLEAN)", "CAST(b AS INT)", "CAST(i AS DOUBLE)", "CAST(b AS STRING)",
-    "CAST(t AS STRING)", "CAST(d AS DOUBLE)", "CAST('1.25' AS DECIMAL(4,1))", "CAST('true' AS BOOLEAN)", "length(s)",
+    "CAST(' 12 ' AS INT)", "CAST(i AS DOUBLE)", "CAST(b AS STRING)",
+    "CAST(t AS STRING)", "CAST(d AS DOUBLE)", "length(s)",
     "upper(s)", "lower(s)", "trim(s)", "s || '!'", "concat(s, NULL)", "substring(s, 2)", "substring(s, -1, 1)",
-    "substring(s, 0, 2)", "substring(s, -9, 8)", "floor(i / 2)", "ceil(i / 2)", "sqrt(i)", "year(t)", "month(t)",
+    "substring(s, 0, 2)", "substring(s, -9, 8)", "floor(i / 2)", "ceil(i / 2)", "floor(f)", "ceil(f)", "sqrt(i)", "sqrt(f)", "year(t)", "month(t)",
     "day(t)", "hour(t)", "minute(t)", "second(t)", "date_trunc('hour', t)", "date_trunc('day', t)",
     "t + INTERVAL 90 SECONDS", "t - INTERVAL '1' DAY", "t > '1970-01-01 00:00:10'",
 ]  # fmt: skip
@@ -232,16 +233,14 @@ def same(left: dict[object, object], right: dict[object, object]) -> bool:
 
 
 RAISING = [
-    "i + 2147483647", "-i * 2147483647 * 2", "l * 9223372036854775807", "abs(i - 2147483647 - 2)", "i / 0", "i % 0",
-    "l div 0", "d / 0", "CAST(s AS INT)", "CAST(l AS TINYINT)", "CAST(1000 * d AS DECIMAL(4,2))", "CAST(s AS BOOLEAN)",
+    "i + 2147483647", "-i * 2147483647 * 2", "l * 9223372036854775807", "i / 0", "i % 0",
+    "l div 0", "d / 0", "CAST(s AS INT)", "CAST(l AS TINYINT)", "CAST(1000 * d AS DECIMAL(4,2))",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("expression", RAISING)
 def test_what_has_no_value_raises_everywhere(expression: str, spark: Any) -> None:
     row = (0, 0, 7, 2, 1000, "abc", Decimal("1.50"), Decimal("0.3333"), 2.5, True)
-    from pyspark.errors import PySparkException
-
     with pytest.raises(PySparkException):
         spark.createDataFrame(table_of(VALUES, [row])).selectExpr(expression).toArrow()
     stream = Arrivals("m", VALUES, pk.ordered(), ((row,),))

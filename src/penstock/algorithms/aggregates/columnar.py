@@ -33,6 +33,8 @@ from penstock.model.values import canonical
 
 MIN_COLUMNAR = 32
 MAX_PENDING = 50_000
+SPARE_CODES = 1024
+"""So many codes of dead groups, and as many again as are alive, may wait before living ones are renumbered."""
 Pane = tuple[Array, list[Array]]
 """The codes of the groups in a pane, ascending, and per measure their numbers."""
 
@@ -282,7 +284,8 @@ class ColumnarAggregate(Operator):
         first_open = last + 1 if bound == END_OF_TIME else self.window.first(bound)
         if state.closed is not None and first_open <= state.closed:
             return None
-        emitted = list(self._windows(state, min(first_open, last + 1)))
+        with np.errstate(invalid="ignore"):  # infinities may meet: the sum is NaN, as it should be
+            emitted = list(self._windows(state, min(first_open, last + 1)))
         table = self._table(emitted) if emitted else None
         state.closed = first_open if state.closed is None else max(state.closed, first_open)
         self._give_up(state, self.window.first_pane(first_open))
@@ -406,7 +409,7 @@ class ColumnarAggregate(Operator):
                 self.pages.delete(f"s{pane}")
         state.panes = state.panes[cut:]
         live = np.flatnonzero(state.holders > 0)
-        if len(self.codes) > 2 * len(live) + 1024:
+        if len(self.codes) > 2 * len(live) + SPARE_CODES:
             self._renumber(state, live)
 
     def _renumber(self, state: Slide, live: Array) -> None:

@@ -50,7 +50,7 @@ class Builder:
     """Builds operators for the nodes of one plan."""
 
     def __init__(self, catalog: Catalog, *, by_row: bool = True, aggregate: str | None = None) -> None:
-        """`by_row` says whether order inside a batch counts for lateness; `aggregate` forces 'wid', 'paned' or 'columnar'."""
+        """`by_row`: order inside a batch counts for lateness; `aggregate` forces 'wid', 'paned' or 'columnar'."""
         self.catalog, self.by_row, self.aggregate = catalog, by_row, aggregate
         self.functions: Functions = {name: f.function for name, f in catalog.functions.items()}
 

@@ -6,7 +6,6 @@ becomes a UDF; timestamps reach it as UTC datetimes, as they do in-process.
 
 from __future__ import annotations
 
-import datetime as dt
 import operator
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -15,9 +14,9 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from penstock.model.time import from_ticks, to_ticks
 from penstock.query import expressions as e
 from penstock.query.catalog import UserFunction
+from penstock.query.user_functions import timestamp_aware
 
 _BINARY: dict[str, Callable[[Any, Any], Column]] = {
     "add": operator.add,
@@ -115,17 +114,7 @@ def _user(function: UserFunction, call: e.Call, functions: Mapping[str, UserFunc
     returns_time = call.type.name == "timestamp"
     parts = [column(a, functions) for a in call.args]
     parts = [F.unix_micros(p) if is_time else p for p, is_time in zip(parts, times, strict=True)]
-    udf = F.udf(timestamp_aware(function.function, times), "bigint" if returns_time else str(call.type))
+    aware = timestamp_aware(function.function, times, call.type, function.name)
+    udf = F.udf(aware, "bigint" if returns_time else str(call.type))
     result = udf(*parts)
     return F.timestamp_micros(result) if returns_time else result
-
-
-def timestamp_aware(function: Callable[..., Any], times: list[bool]) -> Callable[..., Any]:
-    """The function with timestamps as UTC datetimes on the outside and ticks on the inside."""
-
-    def apply(*values: Any) -> Any:
-        given = [from_ticks(v) if is_time and v is not None else v for v, is_time in zip(values, times, strict=True)]
-        result = function(*given)
-        return to_ticks(result) if isinstance(result, dt.datetime) else result
-
-    return apply

@@ -7,11 +7,12 @@ letters and punctuation rows go to bucket 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,7 +22,7 @@ from penstock.engines.local.column_functions import NotColumnar, column_function
 from penstock.engines.local.row_functions import row_function
 from penstock.engines.spark.partitioning import bucket_of
 from penstock.engines.spark.wire import dump, pack
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, rows_of
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import Expression
@@ -101,33 +102,41 @@ class Mapper:
         )
 
     def _values(self, expression: Expression, builder: Builder) -> Callable[[Batch], np.ndarray]:
-        """The values of a routing expression as an array that hashes alike in every process."""
+        """The hash of a routing expression's value for each row, the same in every process."""
         schema = self.source.schema
         by_row = row_function(expression, schema, builder.functions)
         by_column = column_function(expression, schema)
 
-        def values(batch: Batch) -> np.ndarray:
+        def hashes(batch: Batch) -> np.ndarray:
             column: Any = None
             if by_column is not None and len(batch):
                 try:
                     column = by_column(batch.table)
                 except NotColumnar:
                     column = None
-            listed = (
-                [by_row(row) for row in batch.rows]
-                if column is None or isinstance(column, pa.Scalar)
-                else column.to_pylist()
-            )
-            return np.array([_hashable(v) for v in listed], dtype=object)
+            if column is None or isinstance(column, pa.Scalar):
+                return hash_values([by_row(row) for row in batch.rows])
+            return _hash_column(column)
 
-        return values
+        return hashes
 
 
-def _hashable(value: object) -> str:
-    """One text per value: null, NaN and equal numbers of different types must each meet in one bucket."""
-    if isinstance(value, float) and value == 0:
-        value = 0.0
-    return "\0" if value is None else str(value)
+def hash_values(values: Sequence[object]) -> np.ndarray:
+    """A hash per value that does not depend on the process: equal values must meet in one bucket, nulls and NaN too."""
+    texts = np.array(["\0" if v is None else str(v + 0.0 if isinstance(v, float) else v) for v in values], dtype=object)
+    hashed: np.ndarray = pd.util.hash_array(texts, categorize=False)
+    return hashed
+
+
+def _hash_column(column: pa.ChunkedArray) -> np.ndarray:
+    """The hashes of a column: each distinct value is hashed once."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    values = [row[0] for row in rows_of(pa.table({"v": encoded.dictionary}))]
+    taken: np.ndarray = hash_values(values)[encoded.indices.to_numpy(zero_copy_only=False)]
+    return taken
 
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import pandas as pd
 
 from penstock.query.expressions import Call, Column, Expression
 from penstock.query.nodes import Distinct, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
@@ -101,9 +100,9 @@ def _rename(expression: Expression, union: Node, branch: Node) -> Expression:
     return _substitute(expression, {old: Column(f.name, f.type) for old, f in names.items()})
 
 
-def bucket_of(columns: Iterable[np.ndarray], rows: int, buckets: int) -> np.ndarray:
-    """The bucket of each row, the same in every process."""
+def bucket_of(hashes: Iterable[np.ndarray], rows: int, buckets: int) -> np.ndarray:
+    """The bucket of each row, from the hashes of its routing values."""
     total = np.zeros(rows, np.uint64)
-    for values in columns:
-        total = total * np.uint64(31) + pd.util.hash_array(values, categorize=False)
+    for values in hashes:
+        total = total * np.uint64(31) + values
     return (total % np.uint64(buckets)).astype(np.int64)
