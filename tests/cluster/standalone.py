@@ -67,9 +67,14 @@ class StandaloneCluster:
         }
         with log.open("wb") as output:
             process = subprocess.Popen(
-                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=environment,
-                start_new_session=True, preexec_fn=_die_with_parent,
-            )  # fmt: skip
+                command,
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - no thread of the tests holds a lock here
+            )
         self.processes.append(process)
         until(lambda: ready in log.read_text(errors="replace"), f"{name} is up", alive=process)
         return process

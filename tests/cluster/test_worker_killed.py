@@ -22,7 +22,7 @@ def test_worker_killed_within_a_micro_batch(tmp_path: Path) -> None:
             run = scenario.start(spark, tmp_path)
             run.process_available()
             scenario.write_files(tmp_path / "in", range(2, scenario.FILES))
-            until(lambda: (offsets / "2").exists(), "the third micro-batch has begun")
+            until((offsets / "2").exists, "the third micro-batch has begun")
             cluster.kill_worker(0)
             run.finish()
         finally:

@@ -1,7 +1,7 @@
 """Drives the scenario's query in a process of its own, and kills that process, its JVM with it, at a given point.
 
-`python -m tests.spark.crash_driver HOME [POINT NUMBER]`, started as the leader of a process group. The point lies in the
-micro-batch of file NUMBER:
+`python -m tests.spark.crash_driver HOME [POINT NUMBER]`, started as the leader of a process group. The point lies in
+the micro-batch of file NUMBER:
 
 - `processing`: in a worker, while rows go into state; the micro-batch is in the offset log and nowhere else.
 - `processed`: state is written, the output is not.

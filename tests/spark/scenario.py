@@ -68,7 +68,9 @@ def write_files(folder: Path, files: range = range(FILES)) -> None:
     """Put the files where the stream reads them, oldest first."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in files:
-        lines = [json.dumps({"ts": from_ticks(t).isoformat(), "srcIP": a, "len": n}) for t, a, n in rows_of_file(number)]
+        lines = [
+            json.dumps({"ts": from_ticks(t).isoformat(), "srcIP": a, "len": n}) for t, a, n in rows_of_file(number)
+        ]
         lines[3:3] = broken_of_file(number)
         path = folder / f"{number:03}.json"
         partial = folder / f".{number:03}.json"

@@ -5,6 +5,7 @@ Input is made from a seed: disordered, with late rows, ties, nulls, rows without
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from decimal import Decimal
@@ -178,7 +179,7 @@ ROWS: list[Row] = [
     (0, 0, 7, 2, 10, "abc", Decimal("1.50"), Decimal("0.3333"), 2.5, True),
     (1, -1, -7, 2, -10, "", Decimal("-1.55"), Decimal("7.0000"), -2.5, False),
     (2, 1_767_225_599_999_999, 0, 0, 3_000_000_000, " a%c ", Decimal("0.05"), Decimal("-0.0001"), 0.0, None),
-    (3, 951_782_400_000_000, 1000, -3, -1, "Äß", Decimal("999999.99"), Decimal("12345678.9999"), 1e20, True),
+    (3, 951_782_400_000_000, 1000, -3, -1, "Äß", Decimal("999999.99"), Decimal("12345678.9999"), 1e15, True),
     (4, 59_500_000, None, 5, None, None, None, Decimal("2.0000"), None, None),
     (5, 3_600_000_000, 5, None, 0, "a_b", Decimal("-0.25"), Decimal("4.0000"), -0.0, False),
     (6, -86_400_000_001, -1, 1, 7, "ab\nc", Decimal("100.00"), Decimal("3.0000"), 0.1, True),
@@ -193,12 +194,12 @@ EXPRESSIONS = [
     "CASE WHEN i > 0 THEN 'pos' WHEN i < 0 THEN 'neg' END", "CASE i WHEN 7 THEN 1.5 ELSE 2 END", "if(b, i, l)",
     "coalesce(i, j, 0)", "nullif(i, 7)", "greatest(i, j)", "least(i, NULL, j)", "greatest(d, i)", "greatest(f, 0.0D)",
     "CAST(i AS STRING)", "CAST(d AS INT)", "CAST(d AS STRING)", "CAST(i AS DECIMAL(10,3))", "CAST(d AS DECIMAL(8,1))",
-    "CAST(' 12 ' AS INT)", "CAST(i AS DOUBLE)", "CAST(b AS STRING)",
-    "CAST(t AS STRING)", "CAST(d AS DOUBLE)", "length(s)",
-    "upper(s)", "lower(s)", "trim(s)", "s || '!'", "concat(s, NULL)", "substring(s, 2)", "substring(s, -1, 1)",
-    "substring(s, 0, 2)", "substring(s, -9, 8)", "floor(i / 2)", "ceil(i / 2)", "floor(f)", "ceil(f)", "sqrt(i)", "sqrt(f)", "year(t)", "month(t)",
-    "day(t)", "hour(t)", "minute(t)", "second(t)", "date_trunc('hour', t)", "date_trunc('day', t)",
-    "t + INTERVAL 90 SECONDS", "t - INTERVAL '1' DAY", "t > '1970-01-01 00:00:10'",
+    "CAST(' 12 ' AS INT)", "CAST(i AS DOUBLE)", "CAST(b AS STRING)", "CAST(t AS STRING)", "CAST(d AS DOUBLE)",
+    "length(s)", "upper(s)", "lower(s)", "trim(s)", "s || '!'", "concat(s, NULL)", "substring(s, 2)",
+    "substring(s, -1, 1)", "substring(s, 0, 2)", "substring(s, -9, 8)", "floor(i / 2)", "ceil(i / 2)", "floor(f)",
+    "ceil(f)", "sqrt(i)", "sqrt(f)", "year(t)", "month(t)", "day(t)", "hour(t)", "minute(t)", "second(t)",
+    "date_trunc('hour', t)", "date_trunc('day', t)", "t + INTERVAL 90 SECONDS", "t - INTERVAL '1' DAY",
+    "t > '1970-01-01 00:00:10'",
 ]  # fmt: skip
 
 
@@ -227,13 +228,15 @@ def test_expressions_mean_what_spark_says(spark: Any) -> None:
 
 def same(left: dict[object, object], right: dict[object, object]) -> bool:
     """Equal values, NaN included."""
-    return left.keys() == right.keys() and all(
-        left[k] == right[k] or (left[k] != left[k] and right[k] != right[k]) for k in left
-    )
+
+    def stand_in(value: object) -> object:
+        return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+    return {k: stand_in(v) for k, v in left.items()} == {k: stand_in(v) for k, v in right.items()}
 
 
 RAISING = [
-    "i + 2147483647", "-i * 2147483647 * 2", "l * 9223372036854775807", "i / 0", "i % 0",
+    "floor(f * 1e20)", "i + 2147483647", "-i * 2147483647 * 2", "l * 9223372036854775807", "i / 0", "i % 0",
     "l div 0", "d / 0", "CAST(s AS INT)", "CAST(l AS TINYINT)", "CAST(1000 * d AS DECIMAL(4,2))",
 ]  # fmt: skip
 

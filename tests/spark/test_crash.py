@@ -5,6 +5,7 @@ Every kill is exact: it is done by the code that has reached the point, to the w
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -15,11 +16,15 @@ from typing import Any
 
 import pytest
 
-from tests.spark import scenario
+from tests.spark import modes, scenario
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(modes.chosen() != "local", reason="the processes that are killed run Spark in local mode"),
+]
 
 
 def drive(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -28,15 +33,17 @@ def drive(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     with log.open("a") as errors:
         child = subprocess.Popen(
             [sys.executable, "-m", "tests.spark.crash_driver", str(home), *arguments],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
         try:
             stdout, _ = child.communicate(timeout=300)
         finally:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
     return subprocess.CompletedProcess(child.args, child.returncode, stdout, log.read_text())
 
 

@@ -47,8 +47,14 @@ def at(seconds: float) -> str:
 
 
 BATCHES = [
-    [row(10, "a", 1)], [punct(60)], [row(100, "a", 2)], [row(60, "a", 3)], [row(59.999, "a", 4)], [punct(300)], [row(301, "z", 9)],
-]  # fmt: skip
+    [row(10, "a", 1)],
+    [punct(60)],
+    [row(100, "a", 2)],
+    [row(60, "a", 3)],
+    [row(59.999, "a", 4)],
+    [punct(300)],
+    [row(301, "z", 9)],
+]
 
 
 def write(folder: Path, batches: Iterable[list[Record]]) -> None:
@@ -138,18 +144,26 @@ def test_data_of_any_century(spark: Any, tmp_path: Path, run: Any) -> None:
     """Far data does not move the watermark; rows before 1970 are late, as the watermark starts there."""
     year_2500, year_9999 = 16_725_225_600, 253_370_764_800
     batches = [
-        [row(year_9999, "a", 1), row(-5, "a", 2)], [row(30, "a", 3)], [punct(year_2500)], [row(year_2500, "a", 4)],
-        [row(year_2500 - 1, "a", 5)], [punct(year_9999 + 60)],
-    ]  # fmt: skip
+        [row(year_9999, "a", 1), row(-5, "a", 2)],
+        [row(30, "a", 3)],
+        [punct(year_2500)],
+        [row(year_2500, "a", 4)],
+        [row(year_2500 - 1, "a", 5)],
+        [punct(year_9999 + 60)],
+    ]
     closed = [(60_000, 1, 3), ((year_2500 + 60) * 1000, 1, 4), ((year_9999 + 60) * 1000, 1, 1)]
     assert run(windows(stream(spark, tmp_path / "in", batches))) == (closed, year_9999 + 60)
 
 
 def test_bound_within_a_millisecond_is_taken_as_its_start(spark: Any, tmp_path: Path, run: Any) -> None:
     batches = [
-        [row(59.999_999, "a", 1)], [punct(60.000_500)], [row(61, "a", 2)], [row(60.000_200, "a", 3)], [row(59.999_999, "a", 4)],
+        [row(59.999_999, "a", 1)],
+        [punct(60.000_500)],
+        [row(61, "a", 2)],
+        [row(60.000_200, "a", 3)],
+        [row(59.999_999, "a", 4)],
         [punct(120)],
-    ]  # fmt: skip
+    ]
     assert run(windows(stream(spark, tmp_path / "in", batches))) == ([(60_000, 1, 1), (120_000, 2, 5)], 120)
 
 
@@ -163,7 +177,9 @@ def test_tick_of_an_integer_time_is_a_millisecond(spark: Any, tmp_path: Path, ru
 
 def test_time_that_fits_no_watermark_stops_the_query(spark: Any, tmp_path: Path, run: Any) -> None:
     frame = stream(spark, tmp_path / "in", [[{"ts": 10**18, "kind": "data"}]], time="bigint")
-    with pytest.raises(Exception, match="time of stream s is too far from 1970 for Spark's watermark: 1000000000000000000"):
+    with pytest.raises(
+        Exception, match="time of stream s is too far from 1970 for Spark's watermark: 1000000000000000000"
+    ):
         run(windows(frame))
 
 
@@ -213,7 +229,9 @@ class TestErrors:
     def test_stream_without_punctuation(self, spark: Any, tmp_path: Path) -> None:
         write(tmp_path / "in", [])
         flow = pk.Flow(spark).stream("s", read(spark, tmp_path / "in"), time="ts", progress=pk.bounded("5 seconds"))
-        with pytest.raises(StreamError, match=r"Only punctuation can drive(.|\n)*stream s(.|\n)*bounded\('5 seconds'\)"):
+        with pytest.raises(
+            StreamError, match=r"Only punctuation can drive(.|\n)*stream s(.|\n)*bounded\('5 seconds'\)"
+        ):
             flow.watermarked("s")
 
     def test_bounded_frame(self, spark: Any) -> None:

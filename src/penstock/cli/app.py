@@ -165,3 +165,16 @@ def demo(
     from penstock.cli.demo import run_demo
 
     run_demo(minutes, rate, seed, master, as_json=as_json)
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="windows, latency or memory.")] = "windows",
+    rows: Annotated[int, typer.Option(help="How many rows.")] = 4_000_000,
+    master: Master = "local[2]",
+    as_json: Json = False,
+) -> None:
+    """Measure Penstock beside its peers in one run; what is claimed is a ratio with a bar."""
+    from penstock.cli.benching import run_bench
+
+    run_bench(name, rows, master, as_json=as_json)

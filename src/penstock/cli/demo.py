@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from penstock.cli.show import note, out, print_json, print_table, working
+from penstock.engines.spark.baseline import counted_under_watermark
 from penstock.engines.spark.session import local_session
-from penstock.engines.spark.watermark_baseline import counted_under_watermark
 from penstock.flow.agreement import tdb_of_table
 from penstock.flow.flow import Flow
 from penstock.model.batch import Batch, Row

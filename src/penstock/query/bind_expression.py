@@ -195,7 +195,8 @@ class ExpressionBinder:
             value = next((left for left, _ in pairs if left.type != value.type), value)
             return Call("in", (value, *(self._alike(value, right, node)[1] for _, right in pairs)), BOOLEAN)
         if isinstance(node, exp.Like):
-            return Call("like", (self._string(node.this), self._string(node.expression)), BOOLEAN)
+            like = Call("like", (self._string(node.this), self._string(node.expression)), BOOLEAN)
+            return Call("not", (like,), BOOLEAN) if node.args.get("negate") else like
         return None
 
     def _string(self, node: exp.Expr) -> Expression:

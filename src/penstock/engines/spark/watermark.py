@@ -1,20 +1,26 @@
 """A stream for Spark's own operators, whose watermark is the stream's punctuation and nothing else.
 
-Spark derives a watermark from the rows it sees: the greatest event time minus a fixed delay. Here the delay is longer than any two times of
-data lie apart, so that data never moves the watermark, and a punctuation `p` is a row at `p + delay`, which moves it to exactly `p`. Punctuation rows are taken out again
-above the watermark. `window()`, stream-stream joins and `dropDuplicates` on the column `event_time` then emit and purge by punctuation.
+Spark derives a watermark from the rows it sees: the greatest event time minus a fixed delay. Here the delay is longer
+than any two times of data lie apart, so that data never moves the watermark, and a punctuation `p` is a row at
+`p + delay`, which moves it to exactly `p`. Punctuation rows are taken out again above the watermark. `window()`,
+stream-stream joins and `dropDuplicates` on the column `event_time` then emit and purge by punctuation.
 
-- Grain: Spark's watermark counts milliseconds, so `event_time` does too. It is the row's time in whole milliseconds plus half a one: a row at the bound is kept, one a
-  millisecond below it is late, and a window that ends at the bound closes. A bound within a millisecond is taken as that millisecond's start, which is sound: a row is
-  never late by it that was not late before, and a window that ends on a whole millisecond closes as soon as it may. The exact time stays in its own column. Where rows
-  differ by less, use that column too: as a further key of `dropDuplicates`, and as a second band beside the band on `event_time` in a join. One tick of an integer time is one millisecond.
-- Edges: Spark's watermark starts at 1970 and never goes down, so rows before 1970 are late. Rows with a null or unreadable time are left out.
-- Late rows are dropped by Spark, silently, and judged by the punctuation of the micro-batch before: how many are dropped depends on how the input was cut. Penstock's own
-  queries judge lateness themselves and keep what is late; this is for those who want Spark's operators.
+- Grain: Spark's watermark counts milliseconds, so `event_time` does too. It is the row's time in whole milliseconds
+  plus half a one: a row at the bound is kept, one a millisecond below it is late, and a window that ends at the bound
+  closes. A bound within a millisecond is taken as that millisecond's start, which is sound: no more rows are late by
+  it, and a window that ends on a whole millisecond closes as soon as it may. The exact time stays in its own column.
+  Where rows differ by less, use that column too: as a further key of `dropDuplicates`, and in a join as a second band
+  beside the one on `event_time`. One tick of an integer time is one millisecond.
+- Edges: Spark's watermark starts at 1970 and never goes down, so rows before 1970 are late. Rows with a null or
+  unreadable time are left out.
+- Late rows are dropped by Spark, silently, and judged by the punctuation of the micro-batch before: how many are
+  dropped depends on how the input was cut. Penstock's own queries judge lateness themselves and keep what is late;
+  this is for those who want Spark's operators.
 - One watermark serves a whole query: with several streams it is the least of theirs.
 
-The optimiser moves filters below the watermark if they do not mention its column: those of the user, and the `isnotnull(key)` that it infers for joins. They would
-take out the punctuation, and the watermark would stand still. The filter that takes out punctuation is therefore made nondeterministic, and no filter moves past that.
+The optimiser moves filters below the watermark if they do not mention its column: those of the user, and the
+`isnotnull(key)` that it infers for joins. They would take out the punctuation, and the watermark would stand still. The
+filter that takes out punctuation is therefore made nondeterministic, and no filter moves past that.
 """
 
 from __future__ import annotations
@@ -76,9 +82,11 @@ def _check(name: str, source: SparkSource, progress: Progress) -> None:
     where = f"stream {name}"
     if not isinstance(progress, Punctuated):
         raise StreamError(
-            "Only punctuation can drive Spark's watermark.", where=where, got=str(progress),
+            "Only punctuation can drive Spark's watermark.",
+            where=where,
+            got=str(progress),
             hint="declare the stream with progress=pk.punctuated(…), or use withWatermark() as usual",
-        )  # fmt: skip
+        )
     if not source.is_streaming:
         raise StreamError(
             "A bounded DataFrame has no watermark.", where=where, hint="declare the stream over spark.readStream"
@@ -88,15 +96,18 @@ def _check(name: str, source: SparkSource, progress: Progress) -> None:
     policy = source.frame.sparkSession.conf.get(_POLICY)
     if policy != "min":
         raise StreamError(
-            "The session lets the fastest stream drive the watermark, which would lose rows of the others.", where=where,
-            got=f"{_POLICY}={policy}", hint=f"spark.conf.set('{_POLICY}', 'min')",
-        )  # fmt: skip
+            "The session lets the fastest stream drive the watermark, which would lose rows of the others.",
+            where=where,
+            got=f"{_POLICY}={policy}",
+            hint=f"spark.conf.set('{_POLICY}', 'min')",
+        )
 
 
 def reached(query: Any) -> int | None:
-    """The bound that the watermark of a streaming query has come to, in ticks of a timestamp; None before the first, `END_OF_TIME` past the year 9999.
+    """The bound that the watermark of a streaming query has come to, in ticks of a timestamp.
 
-    To check that it follows the punctuation. A micro-batch runs under the watermark that those before it came to.
+    None before the first, `END_OF_TIME` past the year 9999. To check that it follows the punctuation. A micro-batch
+    runs under the watermark that those before it came to.
     """
     progress = query.lastProgress
     shown = None if progress is None else progress.eventTime.get("watermark")

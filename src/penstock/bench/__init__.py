@@ -1,0 +1,1 @@
+"""Benchmarks: the same work by Penstock and by its peers, side by side in one run, as ratios with claims."""

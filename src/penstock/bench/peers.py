@@ -1,0 +1,47 @@
+"""Peers in environments of their own: each is a script that is run by its own Python and prints one JSON object.
+
+`make bench-peers` makes the environments under `.bench/`. A peer that is not there is said to be absent and no claim is
+made about it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from penstock.bench.contestants import Timing
+from penstock.bench.data import Rows
+
+PEERS = ("flink", "bytewax", "pathway")
+
+
+def home() -> Path:
+    """Where the environments are."""
+    return Path(os.environ.get("PENSTOCK_BENCH_HOME", ".bench"))
+
+
+def python_of(peer: str) -> Path | None:
+    """The peer's Python, or None if it is absent."""
+    path = home() / peer / "bin" / "python"
+    return path.absolute() if path.exists() else None
+
+
+def script_of(peer: str) -> Path:
+    """The peer's script, in the project's folder of benchmarks."""
+    return Path(os.environ.get("PENSTOCK_BENCH_SCRIPTS", "benchmarks/peers")).absolute() / f"{peer}_windows.py"
+
+
+def run_peer(peer: str, rows: Rows, range_seconds: int, slide_seconds: int, limit: int) -> Timing | None:
+    """Count and max per key by a peer over at most `limit` rows; None if it is absent."""
+    python = python_of(peer)
+    if python is None or not script_of(peer).exists():
+        return None
+    command = [str(python), str(script_of(peer)), rows.file, str(range_seconds), str(slide_seconds), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
+    if done.returncode:
+        raise RuntimeError(f"{peer} failed:\n{done.stderr[-2000:]}")
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    a, b, c, d = found["fingerprint"]
+    return Timing(found["seconds"], found["rows"], (a, b, c, d))
