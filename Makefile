@@ -36,8 +36,8 @@ bench: java .venv/.installed-bench $(if $(PEERS),.venv/.installed-peers) ## Run 
 
 test-cluster: java .venv/.installed-test .venv/.installed-connect ## Run the Spark tests on a cluster and over Spark Connect
 	@$(WITH_JAVA) $(PYTEST) -m cluster --timeout 1200 $(ARGS)
-	@$(WITH_JAVA) PENSTOCK_TEST_MASTER=cluster $(PYTEST) -m "spark and not slow" --timeout 1200 $(ARGS)
-	@$(WITH_JAVA) PENSTOCK_TEST_MASTER=connect $(PYTEST) -m "spark and not slow" --timeout 1200 $(ARGS)
+	@$(WITH_JAVA) PENSTOCK_TEST_MASTER=cluster $(PYTEST) tests/spark -m "spark and not slow" --timeout 1200 $(ARGS)
+	@$(WITH_JAVA) PENSTOCK_TEST_MASTER=connect $(PYTEST) tests/spark -m "spark and not slow" --timeout 1200 $(ARGS)
 
 fuzz: .venv/.installed-test ## Run the property tests with many more examples
 	@$(PYTEST) -m "hypothesis and not spark and not cluster" --hypothesis-profile fuzz --timeout 0 $(ARGS)

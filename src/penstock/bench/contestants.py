@@ -158,6 +158,8 @@ def duckdb_batch(rows: Rows, ratio: int) -> Timing:
             WINDOW w AS (PARTITION BY k ORDER BY p ROWS BETWEEN {ratio - 1} PRECEDING AND CURRENT ROW))
         SELECT wid, k, CAST(n AS BIGINT) AS n, m FROM windows WHERE n > 0"""
     started = time.perf_counter()
-    result = duckdb.sql(sql).to_arrow_table()
+    found = duckdb.sql(sql)
+    assert found is not None
+    result = found.to_arrow_table()
     seconds = time.perf_counter() - started
     return Timing(seconds, rows.count, fingerprint(*(result[c].to_numpy() for c in ("wid", "k", "n", "m"))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -17,6 +18,22 @@ app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
     help="Exact continuous SQL over late, revised, replicated and bursty streams, on Spark and in-process.",
 )  # fmt: skip
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"penstock {version('penstock')}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def penstock(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Exact continuous SQL over late, revised, replicated and bursty streams, on Spark and in-process."""
+
 
 Query = Annotated[str, typer.Argument(help="A file with SQL, or the SQL itself.")]
 Streams = Annotated[list[str], typer.Option("-s", "--stream", help="A stream as name=path; repeat for more.")]

@@ -27,6 +27,8 @@ class CheckReport:
     agreement: Agreement
     taken: dict[str, int]
     left_out: dict[str, int]
+    unread: dict[str, int]
+    """Rows that could not be read at all: dead letters for every evaluator, and no part of the comparison."""
 
     @property
     def agrees(self) -> bool:
@@ -37,7 +39,8 @@ class CheckReport:
         """For a person."""
         for name, rows in self.taken.items():
             more = f", {self.left_out[name]} left out (--rows takes more)" if self.left_out[name] else ""
-            out.print(f"{name}: {rows} rows compared{more}", highlight=False)
+            dead = f", {self.unread[name]} dead letters" if self.unread[name] else ""
+            out.print(f"{name}: {rows} rows compared{more}{dead}", highlight=False)
         out.print(self.agreement.render(), markup=False, highlight=False, soft_wrap=True)
         out.print("[green]all evaluators agree[/green]" if self.agrees else "[red]the evaluators differ[/red]")
 
@@ -47,7 +50,13 @@ class CheckReport:
             {"evaluator": v.evaluator, "agrees": v.agrees, "supported": v.is_supported, "report": v.render()}
             for v in self.agreement.verdicts
         ]
-        return {"agrees": self.agrees, "rows": self.taken, "left_out": self.left_out, "evaluators": verdicts}
+        return {
+            "agrees": self.agrees,
+            "rows": self.taken,
+            "left_out": self.left_out,
+            "dead_letters": self.unread,
+            "evaluators": verdicts,
+        }
 
 
 def check_query(
@@ -63,21 +72,21 @@ def check_query(
     """Read the streams, cut them, ask every evaluator."""
     chosen: list[Evaluator] = [e for e in EVALUATORS if not evaluators or e in evaluators]
     unknown = set(evaluators) - set(EVALUATORS)
-    arrivals, taken, left_out = [], {}, {}
+    arrivals, taken, left_out, unread = [], {}, {}, {}
     for option in given:
         source = open_source(option.path, option.time, option.schema)
         found: list[Row] = []
-        unread = 0
+        unread[option.name] = 0
         for item in source.open():
             if isinstance(item, Batch):
                 found += item.rows
             elif isinstance(item, DeadLetter):
-                unread += 1
+                unread[option.name] += 1
         kept = found[:rows]
         size = max(-(-len(kept) // max(batches, 1)), 1)
         cut = tuple(tuple(kept[i : i + size]) for i in range(0, len(kept), size))
         arrivals.append(Arrivals(option.name, source.schema, option.progress, cut))
-        taken[option.name], left_out[option.name] = len(kept), len(found) - len(kept) + unread
+        taken[option.name], left_out[option.name] = len(kept), len(found) - len(kept)
     spark: Any = None
     with working("asking every evaluator", quiet=quiet):
         if any(e.startswith("spark") for e in chosen):
@@ -85,4 +94,4 @@ def check_query(
 
             spark = local_session(master)
         result = agreement(sql, arrivals, evaluators=[*chosen, *unknown], spark=spark)  # type: ignore[list-item]
-    return CheckReport(result, taken, left_out)
+    return CheckReport(result, taken, left_out, unread)

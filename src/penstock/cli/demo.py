@@ -37,6 +37,7 @@ Q1_1 = "SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M 
 Q1_2 = "SELECT count (*) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Control union Main1 union Main2"
 SKEW, DISORDER = 240, 5
 FILES = 12
+LINKS = ("Control", "Main1", "Main2")
 HEARTBEAT_EVERY = 200
 NEXT = """
 [bold]Try next[/bold]
@@ -115,7 +116,7 @@ class Demonstration:
     def one_stream(self) -> Outcome:
         """Q1-1: each link of one stream progresses by itself; one that is six minutes behind counts as idle."""
         flow = Flow(self.spark, path=str(self.home / "flow"))
-        progress = per_source("link", idle="6 minutes", disorder=f"{DISORDER} seconds")
+        progress = per_source("link", idle="6 minutes", disorder=f"{DISORDER} seconds", sources=LINKS)
         flow.stream("M", self._read("all"), time="ts", progress=progress)
         return self._run(flow, "Q1-1", Q1_1, {"M": self.traffic})
 
@@ -127,8 +128,7 @@ class Demonstration:
         for name in ("Main1", "Main2"):
             flow.stream(name, frame.filter(f"link = '{name}'"), time="ts", progress=bounded(f"{DISORDER} seconds"))
         marked = _marked(self.traffic, "packet")
-        names = ("Control", "Main1", "Main2")
-        return self._run(flow, "Q1-2", Q1_2, {n: marked.filter(pc.equal(marked["link"], n)) for n in names})
+        return self._run(flow, "Q1-2", Q1_2, {n: marked.filter(pc.equal(marked["link"], n)) for n in LINKS})
 
     def _read(self, folder: str) -> Any:
         path = str(self.home / folder)
@@ -219,9 +219,11 @@ def _tell(outcomes: Sequence[Outcome], packets_sent: int, counted: int) -> None:
         rows = f"{outcome.result.num_rows} rows from {seen['read']} packets and heartbeats"
         out.print(f"{rows}, {seen['late']} late, {seen['dead']} dead letters, {outcome.seconds:.0f} s: {verdict}")
     lost = packets_sent - counted
+    ours = sum(o.progress["late"] or 0 for o in outcomes)
     out.print(
         "\n[bold]Spark's own window() under withWatermark('ts', '30 seconds')[/bold], same input, 1-minute windows: "
-        f"{counted} of {packets_sent} packets counted, [red]{lost} lost[/red] without a word. Penstock lost none.",
+        f"{counted} of {packets_sent} packets counted, [red]{lost} lost[/red] without a word. "
+        f"Penstock lost {ours or 'none'}.",
         soft_wrap=True,
     )
     out.print(NEXT, highlight=False)

@@ -26,7 +26,7 @@ err = Console(stderr=True)
 
 def complain(error: PenstockError) -> None:
     """An error as its text."""
-    err.print(f"[red]error:[/red] {escape(error.message)}", highlight=False)
+    err.print(f"[red]error:[/red] {escape(error.message)}", highlight=False, soft_wrap=True)
 
 
 def print_json(value: object) -> None:

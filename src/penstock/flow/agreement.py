@@ -27,9 +27,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.engines.local.execution import LocalExecution
 from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.flow import Flow
-from penstock.flow.local import LocalQuery
 from penstock.flow.spark import SparkQuery
 from penstock.model.batch import Batch, Row, rows_of, table_of
 from penstock.model.conform import DeadLetter, row_json
@@ -37,6 +37,7 @@ from penstock.model.elements import Insert
 from penstock.model.progress import Bounded
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event, tdb
+from penstock.query.binder import bind
 from penstock.query.catalog import Catalog
 from penstock.query.nodes import Node, Source
 from penstock.reference.arrivals import Arrivals, in_step
@@ -187,18 +188,16 @@ class _Trial:
 
     sql: str
     plan: Node
-    query: LocalQuery
     streams: tuple[Arrivals, ...]
     catalog: Catalog
 
     @staticmethod
     def of(sql: str, streams: Sequence[Arrivals], catalog: Catalog) -> _Trial:
         flow = _flow(Flow(), catalog, {s.name: (s, []) for s in streams})
-        query = flow.query(sql)
-        assert isinstance(query, LocalQuery)
-        names = {n.name for n in query.plan.walk() if isinstance(n, Source)}
+        plan = bind(sql, flow.catalog)
+        names = {n.name for n in plan.walk() if isinstance(n, Source)}
         read = tuple(_in_its_types(s) for s in streams if s.name in names)
-        return _Trial(sql, query.plan, query, read, flow.catalog)
+        return _Trial(sql, plan, read, flow.catalog)
 
     def oracle(self, kept: Mapping[str, Sequence[Row]]) -> TDB:
         """The result over the rows that count."""
@@ -307,7 +306,7 @@ def _runner(trial: _Trial, evaluator: Evaluator, spark: Any, folder: str) -> Cal
 
 def _local(trial: _Trial) -> Findings:
     """Batches come in step, as rows and as Arrow tables in turn, so that both forms take part."""
-    execution = trial.query.execution()
+    execution = LocalExecution(trial.plan, trial.catalog)
     events: list[Insert] = []
 
     def take(items: Sequence[object]) -> None:

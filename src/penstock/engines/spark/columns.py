@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from penstock.model.schema import DataType
 from penstock.query import expressions as e
 from penstock.query.catalog import UserFunction
 from penstock.query.user_functions import timestamp_aware
@@ -67,10 +68,7 @@ def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> C
         case e.Column(name=name):
             return F.col(f"`{name}`")
         case e.Literal(value=value, type=type_):
-            if type_.name == "timestamp" and value is not None:
-                return F.timestamp_micros(F.lit(value).cast("bigint"))
-            literal = F.lit(value)
-            return literal if type_.name in ("void", "decimal") and value is not None else literal.cast(str(type_))
+            return _literal(value, type_)
         case e.Call(name=name, args=args, type=type_):
             if name.startswith(e.USER):
                 return _user(functions[name.removeprefix(e.USER)], expression, functions)
@@ -78,6 +76,17 @@ def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> C
             if name == "cast" and type_.name == "bigint" and args[0].type.name == "timestamp":
                 return F.unix_micros(parts[0])
             return _call(name, parts, str(type_))
+
+
+def _literal(value: Any, type_: DataType) -> Column:
+    """A constant that Spark sees as one: a cast around it would change the precision it gives to decimals."""
+    if value is None:
+        return F.lit(None) if type_.name == "void" else F.lit(None).cast(str(type_))
+    if type_.name == "timestamp":
+        return F.timestamp_micros(F.lit(value).cast("bigint"))
+    is_plain = type_.name in ("decimal", "string", "boolean", "double")
+    is_natural = type_.name == ("int" if isinstance(value, int) and abs(value) < 2**31 else "bigint")
+    return F.lit(value) if is_plain or is_natural else F.lit(value).cast(str(type_))
 
 
 def _call(name: str, parts: list[Column], type_: str) -> Column:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from penstock.algorithms.state import FORMAT_VERSION
 from penstock.engines.local.execution import DEAD_SCHEMA
@@ -78,15 +79,16 @@ class Writer:
         """For `foreachBatch`."""
         kept = tagged.persist()
         try:
-            kinds = {row.kind for row in kept.select("kind").distinct().collect()}
+            is_note = F.col("kind").isin("counts", "punctuation")
+            noted = kept.select("kind", F.when(is_note, F.col("body")).alias("body")).collect()
+            kinds = {row.kind for row in noted}
             if "result" in kinds:
                 self.result(rows_of(kept, "result", self.schema), batch)
             if "late" in kinds:
                 self.late(rows_of(kept, "late", self.late_schema), batch)
             if "dead" in kinds:
                 self.dead(rows_of(kept, "dead", self.dead_schema), batch)
-            notes = kept.filter("kind in ('counts', 'punctuation')").collect()
-            self._count(batch, notes)
+            self._count(batch, [row for row in noted if row.body is not None])
         finally:
             kept.unpersist()
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,7 +66,9 @@ def local_session(
     builder = builder.master(master) if remote is None else builder.remote(remote)
     for key, value in {**session_settings(), **{k.replace("__", "."): v for k, v in settings.items()}}.items():
         builder = builder.config(key, value)
-    with _quiet_start():
+    with _quiet_start(), warnings.catch_warnings():
+        # A Connect client sets everything again once its server is up, and some of that can only be set before.
+        warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
         return builder.getOrCreate()
 
 
