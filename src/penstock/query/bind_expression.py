@@ -314,6 +314,8 @@ class ExpressionBinder:
         return Call("floor" if isinstance(node, exp.Floor) else "ceil", (value,), BIGINT)
 
     def _cast(self, node: exp.Cast) -> Expression:
+        if node.args.get("safe"):
+            raise self.error("TRY_CAST is not supported.", node, hint="use CAST, and CASE for values that do not fit")
         value = self.bind(node.this)
         try:
             target = parse_type(node.to.sql("spark"))
