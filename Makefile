@@ -11,7 +11,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/find-java.sh)" && export JAVA_HOME &&
 # Further arguments, for pytest or the command: make test ARGS="-k lmerge"
 ARGS ?=
 
-.PHONY: help demo test lint docs bench test-cluster fuzz clean venv java
+.PHONY: help demo test lint docs bench test-slow test-cluster fuzz clean venv java
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,9 @@ docs: .venv/.installed-docs ## Build the documentation into site/
 
 bench: java .venv/.installed-bench $(if $(PEERS),.venv/.installed-peers) ## Run the benchmarks (PEERS=1: beside Bytewax and Pathway too)
 	@$(WITH_JAVA) $(BIN)/penstock bench $(ARGS)
+
+test-slow: java .venv/.installed-test ## Run the tests that take long: kill -9 at three points, every transcript as a stream
+	@$(WITH_JAVA) $(PYTEST) -m "slow and not cluster" --timeout 1200 $(ARGS)
 
 test-cluster: java .venv/.installed-test .venv/.installed-connect ## Run the Spark tests on a cluster and over Spark Connect
 	@$(WITH_JAVA) $(PYTEST) -m cluster --timeout 1200 $(ARGS)

@@ -14,14 +14,14 @@ from penstock.flow.agreement import tdb_of_table
 from tests import zeek
 
 pytestmark = pytest.mark.spark
-FILES = 6
+FILES = 4
 
 
 @pytest.mark.parametrize(("bound", "is_late"), [("700 seconds", False), ("30 seconds", True)])
 def test_streaming_keeps_late_rows_and_is_exact_otherwise(
     spark: Any, tmp_path: Path, bound: str, is_late: bool
 ) -> None:
-    """The log in six micro-batches."""
+    """The log in four micro-batches."""
     rows = zeek.dns_rows()
     table = zeek.dns_table(rows)
     size = -(-len(rows) // FILES)

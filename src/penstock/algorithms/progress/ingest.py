@@ -65,9 +65,16 @@ class Ingest(Operator):
         return Rejected(kind, batch.select(mask), condemned, reasons)
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
-        """A bound from outside: the end of the stream, or a punctuation among given elements."""
+        """A bound from outside, such as the end of the stream: it also condemns the rows that follow it."""
         if punctuation.is_linear:
+            before = self.pages.get("outside")
+            self.pages.put("outside", punctuation.value if before is None else max(before, punctuation.value))
             yield from self.pass_on(punctuation.value)
+
+    def outside(self) -> int:
+        """The greatest bound that came from outside."""
+        bound: int | None = self.pages.get("outside")
+        return MIN_TICK if bound is None else bound
 
     def pass_on(self, bound: int) -> Outputs:
         """The bound as punctuation, if it says something new that is of use."""
@@ -87,19 +94,9 @@ class RowIngest(Ingest):
             return
         times, marks = batch.times(), self.marks(batch)
         before, state = self.tracker.by_row(self.pages.get("progress"), times, marks)
-        outside = self.pages.get("outside")
-        if outside is not None:
-            before = np.maximum(before, outside)
         self.pages.put("progress", state)
-        yield from self.split(batch, times, marks, before)
+        yield from self.split(batch, times, marks, np.maximum(before, self.outside()))
         yield from self.pass_on(self.tracker.bound(state))
-
-    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
-        """A bound from outside also condemns the rows that follow it."""
-        if punctuation.is_linear:
-            before = self.pages.get("outside")
-            self.pages.put("outside", punctuation.value if before is None else max(before, punctuation.value))
-            yield from self.pass_on(punctuation.value)
 
 
 class BatchIngest(Ingest):
@@ -108,7 +105,7 @@ class BatchIngest(Ingest):
     def process(self, port: int, batch: Batch) -> Outputs:
         """Split the batch; progress waits for `advance`."""
         if len(batch):
-            before = self.tracker.bound(self.pages.get("progress"))
+            before = max(self.tracker.bound(self.pages.get("progress")), self.outside())
             yield from self.split(batch, batch.times(), self.marks(batch), before)
 
     def advance(self, summary: Any) -> Outputs:
