@@ -17,7 +17,9 @@ pytestmark = pytest.mark.spark
 FILES = 4
 
 
-@pytest.mark.parametrize(("bound", "is_late"), [("700 seconds", False), ("30 seconds", True)])
+@pytest.mark.parametrize(
+    ("bound", "is_late"), [pytest.param("700 seconds", False, marks=pytest.mark.slow), ("30 seconds", True)]
+)
 def test_streaming_keeps_late_rows_and_is_exact_otherwise(
     spark: Any, tmp_path: Path, bound: str, is_late: bool
 ) -> None:
