@@ -205,7 +205,7 @@ def _introduce(traffic: pa.Table, links: dict[str, Link], minutes: int) -> None:
     for name, link in links.items():
         count = pc.sum(pc.equal(traffic["link"], name)).as_py()
         habits = f"silent {link.idle:.0%} of the time, {link.skew:g} s behind, disorder up to {link.disorder:g} s"
-        out.print(f"  {name:8} {count:6} packets, {habits}")
+        out.print(f"  {name:8} {count:6} packets, {habits}", soft_wrap=True)
 
 
 def _tell(outcomes: Sequence[Outcome], packets_sent: int, counted: int) -> None:
@@ -217,7 +217,8 @@ def _tell(outcomes: Sequence[Outcome], packets_sent: int, counted: int) -> None:
         if not outcome.agrees:
             verdict = f"[red]differs from the oracle[/red]\n{outcome.expected.difference(outcome.got).render('oracle')}"
         rows = f"{outcome.result.num_rows} rows from {seen['read']} packets and heartbeats"
-        out.print(f"{rows}, {seen['late']} late, {seen['dead']} dead letters, {outcome.seconds:.0f} s: {verdict}")
+        counts = f"{rows}, {seen['late']} late, {seen['dead']} dead letters, {outcome.seconds:.0f} s"
+        out.print(f"{counts}: {verdict}", soft_wrap=True)
     lost = packets_sent - counted
     ours = sum(o.progress["late"] or 0 for o in outcomes)
     out.print(
@@ -226,7 +227,7 @@ def _tell(outcomes: Sequence[Outcome], packets_sent: int, counted: int) -> None:
         f"Penstock lost {ours or 'none'}.",
         soft_wrap=True,
     )
-    out.print(NEXT, highlight=False)
+    out.print(NEXT, highlight=False, soft_wrap=True)
 
 
 def _from_the_middle(result: pa.Table) -> pa.Table:
