@@ -31,7 +31,7 @@ lint: .venv/.installed-test ## Check style, types and layers only
 docs: .venv/.installed-docs ## Build the documentation into site/
 	$(BIN)/zensical build --clean --strict
 
-bench: java .venv/.installed-bench $(if $(PEERS),.venv/.installed-peers) ## Run the benchmarks (PEERS=1: beside Bytewax and Pathway too)
+bench: java .venv/.installed-bench ## Run the benchmarks
 	@$(WITH_JAVA) $(BIN)/penstock bench $(ARGS)
 
 test-slow: java .venv/.installed-test ## Run the tests that take long: kill -9 at three points, every transcript as a stream

@@ -1,7 +1,7 @@
 """Peers in environments of their own: each is a script that is run by its own Python and prints one JSON object.
 
-`make bench-peers` makes the environments under `.bench/`. A peer that is not there is said to be absent and no claim is
-made about it.
+An environment is a virtual environment under `.bench/`, named after the peer, and the script is in `benchmarks/peers`.
+A peer that is not there is said to be absent and no claim is made about it.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def demo(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="windows, latency or memory.")] = "windows",
+    name: Annotated[str, typer.Argument(help="windows.")] = "windows",
     rows: Annotated[int, typer.Option(help="How many rows.")] = 4_000_000,
     master: Master = "local[2]",
     as_json: Json = False,

@@ -34,4 +34,4 @@ def show(report: Report) -> None:
         sign = ">=" if claim.better == "higher" else "<="
         out.print(f"{mark}  {claim.name}: {claim.value:.2f} ({sign} {claim.bar:g})", highlight=False)
     if report.absent:
-        out.print(f"absent: {', '.join(report.absent)} (make bench-peers)")
+        out.print(f"absent, and not claimed about: {', '.join(report.absent)}")
