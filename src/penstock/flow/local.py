@@ -14,34 +14,23 @@ from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution, Opener
 from penstock.engines.local.explain import how
 from penstock.errors import PenstockError
+from penstock.flow.query import Query
 from penstock.io.sinks import Sink, open_sink
 from penstock.model.batch import Batch, concat
 from penstock.model.elements import Element, Punctuation
-from penstock.model.properties import StreamProperties
-from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
 from penstock.query.explain import explain
 from penstock.query.nodes import Node
 
 
-class LocalQuery:
+class LocalQuery(Query):
     """A checked query over in-process streams."""
 
     def __init__(self, name: str, sql: str, plan: Node, catalog: Catalog, sources: Mapping[str, Opener]) -> None:
         """Made by `Flow.query`."""
-        self.name, self.sql, self.plan, self.catalog = name, sql, plan, catalog
+        super().__init__(name, sql, plan, catalog)
         self._sources = sources
         self._last = self.execution()
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of the result."""
-        return self.plan.schema
-
-    @property
-    def properties(self) -> StreamProperties:
-        """What is promised of the result."""
-        return self.plan.properties
 
     def explain(self) -> str:
         """The plan as a tree, with the algorithm of each operator and why."""

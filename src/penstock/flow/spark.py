@@ -17,14 +17,13 @@ from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.support import BATCH, STREAMING
 from penstock.errors import StreamError
-from penstock.model.properties import StreamProperties
-from penstock.model.schema import Schema
+from penstock.flow.query import Query
 from penstock.query.catalog import Catalog
 from penstock.query.explain import explain
 from penstock.query.nodes import Node, Source
 
 
-class SparkQuery:
+class SparkQuery(Query):
     """A checked query over DataFrames."""
 
     def __init__(
@@ -38,7 +37,7 @@ class SparkQuery:
         path: str | None,
     ) -> None:
         """Made by `Flow.query`."""
-        self.name, self.sql, self.plan, self.catalog = name, sql, plan, catalog
+        super().__init__(name, sql, plan, catalog)
         self.spark, self.path = spark, path
         self._nodes = list({n.name: n for n in plan.walk() if isinstance(n, Source)}.values())
         self._sources = {n.name.lower(): sources[n.name.lower()] for n in self._nodes}
@@ -54,16 +53,6 @@ class SparkQuery:
             plan, "Spark streaming" if self.is_streaming else "Spark batch", STREAMING if self.is_streaming else BATCH
         )
         self._is_hosted = self.is_streaming or uses_user_aggregate(plan)
-
-    @property
-    def schema(self) -> Schema:
-        """The columns of the result."""
-        return self.plan.schema
-
-    @property
-    def properties(self) -> StreamProperties:
-        """What is promised of the result."""
-        return self.plan.properties
 
     def explain(self) -> str:
         """The plan as a tree, with how Spark runs each operator and why."""

@@ -28,6 +28,7 @@ from penstock.model.schema import (
     Schema,
     from_arrow_type,
     parse_type,
+    timed,
 )
 
 _PYTHON: list[tuple[type, DataType]] = [
@@ -47,23 +48,6 @@ def parse_schema(ddl: str, time: str) -> Schema:
             )
         fields.append(Field(words[0].strip("`"), parse_type(words[1])))
     return timed(Schema(tuple(fields)), time)
-
-
-def timed(schema: Schema, time: str) -> Schema:
-    """The schema with its time column checked; text there will be read as timestamps."""
-    if time not in schema:
-        raise StreamError("The time column does not exist.", got=time, hint=f"columns: {', '.join(schema.names)}")
-    field = schema[time]
-    if field.type == STRING:
-        fields = tuple(Field(f.name, TIMESTAMP) if f.name == field.name else f for f in schema.fields)
-        return Schema(fields, field.name)
-    if field.type.domain is None:
-        raise StreamError(
-            "The time column must be a timestamp, an integer, or text with timestamps.",
-            got=str(field),
-            hint="convert it before, or choose another column",
-        )
-    return Schema(schema.fields, field.name)
 
 
 def from_arrow(schema: pa.Schema, time: str) -> Schema:

@@ -24,6 +24,7 @@ from penstock.io import infer
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_rows, conform_table
 from penstock.model.elements import Adjust, Insert, Punctuation
+from penstock.model.formats import file_kind
 from penstock.model.schema import Schema
 
 BATCH_ROWS = 65_536
@@ -165,7 +166,7 @@ def _element(item: object, schema: Schema) -> Item:
 
 def _files(given: list[str], time: str, declared: Schema | None) -> LocalSource:
     paths = [p for name in given for p in expand(name)]
-    kinds = {file_kind(p) for p in paths}
+    kinds = {_kind(p) for p in paths}
     if len(kinds) != 1:
         raise SourceError(
             "The files are of different kinds.", got=", ".join(sorted(kinds)), hint="declare one stream per kind"
@@ -193,23 +194,15 @@ def expand(name: str) -> list[str]:
     return found
 
 
-def file_kind(path: str) -> str:
-    """`parquet`, `csv` or `jsonl`, by the ending."""
-    name = path.removesuffix(".gz")
-    for ending, kind in (
-        (".parquet", "parquet"),
-        (".csv", "csv"),
-        (".jsonl", "jsonl"),
-        (".ndjson", "jsonl"),
-        (".json", "jsonl"),
-    ):
-        if name.endswith(ending):
-            return kind
-    raise SourceError(
-        "The kind of file is not known.",
-        got=path,
-        hint="files end in .parquet, .csv or .jsonl (the last two may be .gz)",
-    )
+def _kind(path: str) -> str:
+    kind = file_kind(path)
+    if kind is None:
+        raise SourceError(
+            "The kind of file is not known.",
+            got=path,
+            hint="files end in .parquet, .csv or .jsonl (the last two may be .gz)",
+        )
+    return kind
 
 
 def _parquet(paths: list[str], time: str, declared: Schema | None) -> LocalSource:

@@ -264,3 +264,20 @@ def fields_of(pairs: Iterable[tuple[str, str | DataType]]) -> tuple[Field, ...]:
 def schema_of(pairs: Sequence[tuple[str, str | DataType]], time: str | None = None) -> Schema:
     """A schema from name and type pairs."""
     return Schema(fields_of(pairs), time)
+
+
+def timed(schema: Schema, time: str) -> Schema:
+    """The schema with its time column checked; text there will be read as timestamps."""
+    if time not in schema:
+        raise StreamError("The time column does not exist.", got=time, hint=f"columns: {', '.join(schema.names)}")
+    field = schema[time]
+    if field.type == STRING:
+        fields = tuple(Field(f.name, TIMESTAMP) if f.name == field.name else f for f in schema.fields)
+        return Schema(fields, field.name)
+    if field.type.domain is None:
+        raise StreamError(
+            "The time column must be a timestamp, an integer, or text with timestamps.",
+            got=str(field),
+            hint="convert it before, or choose another column",
+        )
+    return Schema(schema.fields, field.name)

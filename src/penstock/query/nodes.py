@@ -78,8 +78,8 @@ class Source(Node):
 
 
 @dataclass(frozen=True)
-class NumberRows(Node):
-    """Rows numbered from 0 as they arrive; the number becomes their time."""
+class Unary(Node):
+    """A node with one input."""
 
     input: Node
 
@@ -87,6 +87,11 @@ class NumberRows(Node):
     def inputs(self) -> tuple[Node, ...]:
         """The one input."""
         return (self.input,)
+
+
+@dataclass(frozen=True)
+class NumberRows(Unary):
+    """Rows numbered from 0 as they arrive; the number becomes their time."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -100,16 +105,10 @@ class NumberRows(Node):
 
 
 @dataclass(frozen=True)
-class Select(Node):
+class Select(Unary):
     """The rows for which the predicate is true."""
 
-    input: Node
     predicate: Expression
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The one input."""
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -128,18 +127,12 @@ class Select(Node):
 
 
 @dataclass(frozen=True)
-class Project(Node):
+class Project(Unary):
     """New columns from expressions; the time column travels along, hidden if it was not asked for."""
 
-    input: Node
     columns: tuple[tuple[str, Expression], ...]
     time: str
     hidden: frozenset[str] = frozenset()
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The one input."""
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -195,15 +188,8 @@ class Union(Node):
 
 
 @dataclass(frozen=True)
-class Distinct(Node):
+class Distinct(Unary):
     """Duplicates among the rows valid at one instant leave one row (DupElim)."""
-
-    input: Node
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The one input."""
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:
@@ -301,18 +287,12 @@ AnyWindow = SlidingWindow | LandmarkWindow | PartitionedWindow | SlideByTupleWin
 
 
 @dataclass(frozen=True)
-class WindowAggregate(Node):
+class WindowAggregate(Unary):
     """One row per window and group: the window's id and bounds, the group's keys, the aggregates."""
 
-    input: Node
     window: AnyWindow
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The one input."""
-        return (self.input,)
 
     @cached_property
     def schema(self) -> Schema:

@@ -16,7 +16,8 @@ from penstock.engines.spark.types import schema_from_spark
 from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
-from penstock.model.schema import STRING, TIMESTAMP, Field, Schema
+from penstock.model.formats import file_kind
+from penstock.model.schema import Schema, timed
 
 CORRUPT = "_corrupt_record"
 
@@ -88,7 +89,7 @@ def open_spark_source(
     found = schema_from_spark(frame.drop(CORRUPT).schema)
     if arrival is not None and arrival not in found:
         raise StreamError("The arrival column does not exist.", got=arrival, hint=f"columns: {', '.join(found.names)}")
-    return SparkSource(_timed(found, time), frame, arrival)
+    return SparkSource(timed(found, time), frame, arrival)
 
 
 def open_spark_frame(spark: SparkSession, rows: Batch, dead: list[DeadLetter], arrival: str | None) -> SparkSource:
@@ -105,22 +106,6 @@ def is_spark_readable(source: object) -> bool:
 
 def _is_frame(source: object) -> bool:
     return hasattr(source, "isStreaming") and hasattr(source, "mapInArrow")
-
-
-def _timed(schema: Schema, time: str) -> Schema:
-    """The schema with its time checked; text will be read as timestamps."""
-    if time not in schema:
-        raise StreamError("The time column does not exist.", got=time, hint=f"columns: {', '.join(schema.names)}")
-    field = schema[time]
-    if field.type == STRING:
-        return Schema(tuple(Field(f.name, TIMESTAMP) if f.name == field.name else f for f in schema.fields), field.name)
-    if field.type.domain is None:
-        raise StreamError(
-            "The time column must be a timestamp, an integer, or text with timestamps.",
-            got=str(field),
-            hint="convert it before, or choose another column",
-        )
-    return Schema(schema.fields, field.name)
 
 
 def read_files(
@@ -149,15 +134,7 @@ def _kind(path: str) -> str:
     names = [path]
     if os.path.isdir(path):
         names = sorted(n for _, _, files in os.walk(path) for n in files if not n.startswith(("_", ".")))
-    for name in names:
-        bare = name.removesuffix(".gz")
-        for ending, kind in (
-            (".parquet", "parquet"),
-            (".csv", "csv"),
-            (".jsonl", "jsonl"),
-            (".ndjson", "jsonl"),
-            (".json", "jsonl"),
-        ):
-            if bare.endswith(ending):
-                return kind
-    raise StreamError("The kind of file is not known.", got=path, hint="files end in .parquet, .csv or .jsonl")
+    kind = next((k for n in names if (k := file_kind(n)) is not None), None)
+    if kind is None:
+        raise StreamError("The kind of file is not known.", got=path, hint="files end in .parquet, .csv or .jsonl")
+    return kind

@@ -1,0 +1,26 @@
+"""What a query is on either engine: its text, its plan, the columns and promises of its result."""
+
+from __future__ import annotations
+
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import Schema
+from penstock.query.catalog import Catalog
+from penstock.query.nodes import Node
+
+
+class Query:
+    """A checked query."""
+
+    def __init__(self, name: str, sql: str, plan: Node, catalog: Catalog) -> None:
+        """Made by `Flow.query`."""
+        self.name, self.sql, self.plan, self.catalog = name, sql, plan, catalog
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the result."""
+        return self.plan.schema
+
+    @property
+    def properties(self) -> StreamProperties:
+        """What is promised of the result."""
+        return self.plan.properties
