@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.slow,
     pytest.mark.timeout(1200),
     pytest.mark.skipif(modes.chosen() != "local", reason="the processes that are killed run Spark in local mode"),
 ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -141,15 +140,3 @@ class LocalRun:
     def snapshot(self) -> bytes:
         """The state of the run; take it when it has ended or was stopped."""
         return self.execution.graph.snapshot()
-
-
-def read_sql(text_or_path: str) -> str:
-    """SQL from a file if the argument is one, else the argument itself."""
-    path = Path(text_or_path)
-    try:
-        return path.read_text() if path.is_file() else text_or_path
-    except OSError:
-        return text_or_path
-
-
-SinkFunction = Callable[[pa.Table], None]

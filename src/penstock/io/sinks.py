@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -88,8 +87,3 @@ class FileSink:
         if self.writer is not None:
             self.writer.close()
             os.replace(self.partial, self.path)
-
-
-def dumps(value: object) -> str:
-    """One JSON document."""
-    return json.dumps(value, default=str, ensure_ascii=False)

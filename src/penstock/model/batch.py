@@ -6,7 +6,6 @@ operators ask `columnar` which form is at hand and take it. Rows are tuples in s
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -142,8 +141,3 @@ def present(schema: Schema, row: Row) -> dict[str, object]:
             is_time = field.type.name == "timestamp" and isinstance(value, int)
             shown[field.name] = from_ticks(value) if is_time else value  # type: ignore[arg-type]
     return shown
-
-
-def plain(value: object) -> object:
-    """A datetime as its naive UTC form, for comparing with what people write."""
-    return value.replace(tzinfo=None) if isinstance(value, dt.datetime) and value.tzinfo is not None else value

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.model.batch import Batch, Row, present, rows_of
+from penstock.model.batch import Batch, Row, present
 from penstock.model.schema import STRING, DataType, Field, Schema, from_arrow_type
 from penstock.model.time import to_ticks
 
@@ -219,9 +219,3 @@ def _read_text(value: str, type_: DataType) -> object:
     except ValueError:
         return None
     return convert(text, type_)
-
-
-def shown_rows(batch: Batch) -> list[dict[str, object]]:
-    """A batch as the user would write it."""
-    rows = batch.rows if not batch.columnar else rows_of(batch.table)
-    return [present(batch.schema, row) for row in rows]

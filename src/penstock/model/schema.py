@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -243,10 +243,6 @@ class Schema:
         if self.time is None:
             raise StreamError("The stream has no time column.", hint="declare it with time=…")
         return self.index(self.time)
-
-    def with_time(self, time: str, lifetime: int = 1) -> Schema:
-        """The same columns with another time."""
-        return replace(self, time=time, lifetime=lifetime)
 
     def describe(self) -> str:
         """Name, type and role of each column, one a line."""

@@ -11,7 +11,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from functools import lru_cache
 from typing import Any
 
@@ -324,8 +324,3 @@ def evaluate_lazy(name: str, args: list[Callable[[], Any]]) -> Any:
             if not values:
                 return None
             return max(values, key=_nan_last) if name == "greatest" else min(values, key=_nan_last)
-
-
-def truncate_decimal(value: Decimal) -> int:
-    """The whole part of a decimal."""
-    return int(value.to_integral_value(rounding=ROUND_DOWN))

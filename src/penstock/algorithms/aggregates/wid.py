@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from penstock.algorithms.aggregates.emission import WindowAggregateOperator
 from penstock.algorithms.aggregates.partials import Table
 from penstock.algorithms.operator import Outputs
@@ -57,11 +55,3 @@ class WidAggregate(WindowAggregateOperator):
             self.pages.delete(f"w{wid}")
         if closed:
             self.pages.put("windows", open_ids.difference(closed))
-
-
-def bucket(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each value once per window that holds it: row positions and window ids, from each value's first and last ids."""
-    counts = np.maximum(last - first + 1, 0)
-    positions = np.repeat(np.arange(len(values)), counts)
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return positions, first[positions] + offsets

@@ -44,15 +44,6 @@ def check_session(spark: object) -> None:
         )
 
 
-def is_connect(spark: SparkSession) -> bool:
-    """Whether the session is a Spark Connect client."""
-    try:
-        _ = spark.client
-    except RuntimeError:
-        return False
-    return True
-
-
 def local_session(
     master: str = "local[2]", name: str = "penstock", *, remote: str | None = None, **settings: str
 ) -> SparkSession:
