@@ -91,6 +91,7 @@ CASES = [
     ("SELECT ts FROM main WHERE ^ts > 'yesterday'", "Not a timestamp", "'yesterday'"),
     ("SELECT ^ts + INTERVAL 1 MONTH FROM main", "no fixed length", "1 MONTH", "weeks"),
     ("SELECT ^length + INTERVAL 1 DAY FROM main", "INTERVAL can be added to"),
+    ("SELECT count(*) [^RNGE 8, SLIDE 4, WA t] FROM nums", "Unknown window parameter", "RNGE"),
     ("SELECT CAST(^k AS BOOLEAN) FROM nums", "cast is not supported", "string to boolean"),
     ("SELECT TRY_CAST(^k AS INT) FROM nums", "TRY_CAST is not supported"),
         ("SELECT CAST(^k AS GEOGRAPHY) FROM nums", "Unknown type", "decimal(p,s)"),

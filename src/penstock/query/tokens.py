@@ -88,11 +88,14 @@ def _take_clauses(tokens: list[Token], sql: str) -> tuple[list[Token], list[Wind
     # One entry per open parenthesis: where markers of its SELECT go, and whether its FROM has been passed.
     scopes: list[list[int | bool]] = [[-1, False]]
     i = 0
+    closing: int | None = None
     while i < len(tokens):
         token = tokens[i]
         kind = token.token_type
-        if kind == TokenType.L_BRACKET and i + 1 < len(tokens) and tokens[i + 1].text.upper() in KEYWORDS:
+        if kind == TokenType.L_BRACKET:
             closing = next((j for j in range(i, len(tokens)) if tokens[j].token_type == TokenType.R_BRACKET), None)
+        # One known word makes it a window clause, so that a misspelt one among them is told as such.
+        if kind == TokenType.L_BRACKET and any(t.text.upper() in KEYWORDS for t in tokens[i + 1 : closing]):
             if closing is None:
                 raise QueryError(
                     "The window clause is not closed.", sql=sql, line=token.line, column=column_of(token), got="no ']'"
