@@ -57,6 +57,13 @@ def paned_aggregates(rng: random.Random, schema: Schema) -> str:
     )
 
 
+def holistic(rng: random.Random, schema: Schema) -> str:
+    return (
+        "SELECT k, count(*) AS n, count(DISTINCT v) AS dv, count(DISTINCT f) AS df, stddev(v) AS dev, var_pop(f) AS vf "
+        f"{window(rng, schema)} FROM a GROUP BY k"
+    )
+
+
 def union(rng: random.Random, schema: Schema) -> str:
     return f"SELECT k, sum(v) AS s, max(f) AS hi {window(rng, schema)} FROM a UNION b UNION c GROUP BY k"
 
@@ -81,7 +88,7 @@ def stateless(rng: random.Random, schema: Schema) -> str:
 
 
 SHAPES: list[Callable[[random.Random, Schema], str]] = [
-    several_aggregates, paned_aggregates, union, user_defined, distinct, nested, stateless,
+    several_aggregates, paned_aggregates, holistic, union, user_defined, distinct, nested, stateless,
 ]  # fmt: skip
 
 

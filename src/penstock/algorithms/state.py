@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Pages(Protocol):

@@ -139,4 +139,4 @@ class LocalRun:
 
     def snapshot(self) -> bytes:
         """The state of the run; take it when it has ended or was stopped."""
-        return self.execution.graph.snapshot()
+        return self.execution.snapshot()

@@ -59,13 +59,41 @@ def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[
     for given in rows:
         try:
             row = tuple([_value(given.get(f.name), f) for f in fields])
-            if schema.time is not None and row[schema.time_index] is None:
-                raise Misfit(f"{schema.time} is null")
+            _require_time(schema, row)
         except Misfit as misfit:
             dead.append(DeadLetter(str(misfit), as_json(dict(given))))
         else:
             good.append(row)
     return Batch(schema, good), dead
+
+
+def conform_row(schema: Schema, row: object) -> Row | DeadLetter:
+    """One row given as a tuple in the order of the schema; a time may be ticks already."""
+    if not isinstance(row, tuple) or len(row) != len(schema):
+        return DeadLetter(f"not a tuple of {len(schema)} values", repr(row))
+    try:
+        ready = [
+            v if f.type.name == "timestamp" and type(v) is int else _value(v, f)
+            for v, f in zip(row, schema.fields, strict=True)
+        ]
+        _require_time(schema, ready)
+    except Misfit as misfit:
+        return DeadLetter(str(misfit), as_json(dict(zip(schema.names, row, strict=True))))
+    return tuple(ready)
+
+
+def _require_time(schema: Schema, row: Sequence[object]) -> None:
+    if schema.time is not None and row[schema.time_index] is None:
+        raise Misfit(f"{schema.time} is null")
+
+
+def fits_text(name: str, type_: DataType) -> str:
+    """Python text that tells whether the variable `name` is a value of the type as it is; it may deny, never err."""
+    plain = {"timestamp": "int", "double": "float", "string": "str", "boolean": "bool"}
+    if type_.is_integer:
+        limit = 1 << (type_.bits - 1)
+        return f"{name}.__class__ is int and {-limit} <= {name} < {limit}"
+    return f"{name}.__class__ is {plain[type_.name]}" if type_.name in plain else "False"
 
 
 def _value(value: object, field: Field) -> object:

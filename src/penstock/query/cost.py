@@ -6,7 +6,14 @@ compute. Per window and group, with T rows per window and P panes per window, in
 - wid: T, since every row updates every window that holds it;
 - paned: T/P * SLIDE/GCD for the new panes, then P combinations, or 2 * SLIDE/GCD where functions can be taken out;
 - columnar: as paned with 2 * SLIDE/GCD (taken out again) or 3 * SLIDE/GCD (two stacks), each a `COLUMN_SPEEDUP`th of
-  an update, since arrays do the work; only for counts, sums, averages and extremes of numbers and times.
+  an update, since arrays do the work; only for counts, sums, averages, extremes and variances of numbers and times.
+
+Over bounded DataFrames Spark has ways of its own, in the same units; bringing a pane to Python costs `CROSSING`:
+
+- copy rows: T, by copying each row to its windows, for any function;
+- copy panes: T/P * SLIDE/GCD, then P copies of partials, where Spark can join partials;
+- slide: T/P * SLIDE/GCD, then per new pane a crossing and a slide, for columnar functions;
+- slide and differences: the same, and two changes per distinct value and pane, for distinct counts beside these.
 
 The number of rows per pane is not known when a query is planned, so the model takes `ROWS_PER_PANE`, at which the
 thesis measured.
@@ -14,15 +21,17 @@ thesis measured.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.query.expressions import AggregateCall
 from penstock.query.nodes import SlidingWindow, WindowAggregate
 
 ROWS_PER_PANE = 20
 COLUMN_SPEEDUP = 20
+CROSSING = 1
 _DIFFERENTIAL = frozenset({"count", "sum", "avg"})
-_NUMBERS = frozenset({"count", "sum", "avg", "min", "max"})
+_NUMBERS = frozenset({"count", "sum", "avg", "min", "max", "var_samp", "var_pop", "stddev_samp", "stddev_pop"})
+_JOINABLE = frozenset({"count", "sum", "avg", "min", "max"})
 _FIXED = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "timestamp"})
 
 
@@ -40,8 +49,8 @@ class Choice:
 
 
 def is_differential(call: AggregateCall) -> bool:
-    """Whether an aggregate can be taken out of a window exactly."""
-    if call.function not in _DIFFERENTIAL or call.distinct:
+    """Whether an aggregate can be taken out of a window exactly; distinct values are, with how often each is in it."""
+    if call.function not in _DIFFERENTIAL:
         return False
     return call.function == "count" or call.argument_type is None or not call.argument_type.is_fractional
 
@@ -69,3 +78,34 @@ def choose_aggregate(node: WindowAggregate) -> Choice:
     if is_columnar(node):
         costs["columnar"] = (ROWS_PER_PANE + (2 if differential else 3)) * new_panes / COLUMN_SPEEDUP
     return Choice(min(costs, key=lambda name: costs[name]), costs)
+
+
+def choose_spark(node: WindowAggregate) -> Choice:
+    """The cheapest way to compute the aggregates of a sliding window over bounded DataFrames."""
+    window = node.window
+    assert isinstance(window, SlidingWindow)
+    panes = window.range // window.pane
+    new_panes = window.slide // window.pane
+    costs = {"copy rows": float(ROWS_PER_PANE * panes)}
+    if node.aggregates:
+        plain = without_distinct(node)
+        low = ROWS_PER_PANE * new_panes
+        slide = low + new_panes * (CROSSING + 3 / COLUMN_SPEEDUP)
+        if is_columnar(node):
+            costs["slide"] = slide
+        elif len(plain.aggregates) < len(node.aggregates) and is_columnar(plain):
+            costs["slide and differences"] = slide + 2 * low
+        if all(_is_joinable(a) for a in node.aggregates):
+            costs["copy panes"] = low + panes
+    return Choice(min(costs, key=lambda name: costs[name]), costs)
+
+
+def without_distinct(node: WindowAggregate) -> WindowAggregate:
+    """The same windows and groups with the aggregates that are not DISTINCT."""
+    return replace(node, aggregates=tuple(a for a in node.aggregates if not a.distinct))
+
+
+def _is_joinable(call: AggregateCall) -> bool:
+    """Whether Spark's own partials of panes give the window's value."""
+    of_decimals = call.argument_type is not None and call.argument_type.is_decimal
+    return call.function in _JOINABLE and not call.distinct and not (call.function == "avg" and of_decimals)

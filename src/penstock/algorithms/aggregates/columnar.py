@@ -1,13 +1,12 @@
 """Window aggregation over columns: panes of numbers, windows from panes, the same work per row for any RANGE/SLIDE.
 
 Two levels, as in Gigascope: a batch is brought down to one number per pane, group and measure with a few array
-operations; rows that come one at a time are first gathered in a small table. When windows close, a total slides over
-the panes: measures that can be taken out again are added and taken out; for the others (extremes, floating point sums)
-two stacks are kept, the panes that leave first with the combination of everything after them, and one combination of
-those that entered since. Either way a window costs a few array operations over the groups, amortised.
+operations; rows that come one at a time are first gathered in a table per pane. When windows close, a total slides over
+the panes. Where windows tumble and only single rows have come, their tables are the windows, and results are made of
+them as they are.
 
 State: one page per pane (groups and numbers), one per pane of the leaving stack, one for the codes of groups, one for
-the rest.
+rows not yet brought down, one for the rest.
 """
 
 from __future__ import annotations
@@ -21,40 +20,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.algorithms.aggregates.group_codes import GroupCodes, Key
+from penstock.algorithms.aggregates.group_codes import GroupCodes
 from penstock.algorithms.aggregates.measures import SAFE, Array, Measure, Result, values_of
+from penstock.algorithms.aggregates.row_code import Groups, absorber, emitter
+from penstock.algorithms.aggregates.sliding_total import Pane, SlidingTotal, Totals
 from penstock.algorithms.operator import BoundMemory, Operator, Outputs
 from penstock.algorithms.windows.sliding import Sliding
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
-from penstock.model.values import canonical
 
 MIN_COLUMNAR = 32
 MAX_PENDING = 50_000
+BLOCK = 64
+"""So many windows are put together at a time."""
 SPARE_CODES = 1024
 """So many codes of dead groups, and as many again as are alive, may wait before living ones are renumbered."""
-Pane = tuple[Array, list[Array]]
-"""The codes of the groups in a pane, ascending, and per measure their numbers."""
 
 
 @dataclass
 class Slide:
-    """What slides from window to window."""
+    """What is kept from bound to bound besides the panes themselves."""
 
     panes: list[int] = field(default_factory=list)
     """The panes, ascending, that have something in them and are not given up."""
     closed: int | None = None
     """The first window not yet put out."""
-    inside: list[int] = field(default_factory=list)
-    """The panes in the total."""
-    totals: dict[int, Array] = field(default_factory=dict)
-    """Per measure that can be taken out: the total over `inside`."""
-    entered: dict[int, Array] = field(default_factory=dict)
-    """Per other measure: the combination of the panes since `turned`."""
-    turned: int | None = None
-    """Panes before this one are in the leaving stack."""
+    totals: Totals = field(default_factory=Totals)
     holders: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """Per group: in how many panes it is."""
     weights: dict[int, int] = field(default_factory=dict)
@@ -68,16 +61,20 @@ class ColumnarAggregate(Operator):
         self,
         schema: Schema,
         window: Sliding,
+        time: int,
         keys: tuple[int, ...],
         key_schema: Schema,
         measures: tuple[Measure, ...],
         results: tuple[Result, ...],
     ) -> None:
-        """`schema` is that of the results, `keys` are positions in the input, measures and results go together."""
+        """`schema` is that of the results, `time` and `keys` are positions in the input."""
         super().__init__(schema)
         self.window, self.keys, self.key_schema = window, keys, key_schema
         self.measures, self.results = measures, results
+        self.sliding = SlidingTotal(measures)
         self.passed_on = BoundMemory()
+        self.absorb, self._forget_pane = absorber(window, time, keys, measures, self._start_pane)
+        self._emit_rows = emitter(len(keys), results)
         self._codes: GroupCodes | None = None
         self._kept_codes = 0
 
@@ -85,6 +82,7 @@ class ColumnarAggregate(Operator):
         """Other pages hold other groups."""
         super().attach(pages)
         self._codes = None
+        self._forget_pane()
 
     @property
     def codes(self) -> GroupCodes:
@@ -101,69 +99,42 @@ class ColumnarAggregate(Operator):
         if batch.columnar and len(batch) >= MIN_COLUMNAR:
             self._take_columns(batch)
         else:
-            self._take_rows(batch)
+            absorb = self.absorb
+            for row in batch.rows:
+                absorb(row)
+            self.pages.put("pending", self.pages.get("pending"))
         return ()
 
-    def _take_rows(self, batch: Batch) -> None:
-        pending: dict[tuple[int, Key], list[Any]] = self.pages.get("pending") or {}
-        time = batch.schema.time_index
-        origin, length = self.window.origin, self.window.pane
-        keys = self.keys
-        for row in batch.rows:
-            slot = ((row[time] - origin) // length, tuple([canonical(row[i]) for i in keys]))  # type: ignore[operator]
-            numbers = pending.get(slot)
-            if numbers is None:
-                pending[slot] = numbers = [None] * len(self.measures)
-            self._add_row(numbers, row)
-        self.pages.put("pending", pending)
-        if len(pending) > MAX_PENDING:
+    def _start_pane(self, pane: int) -> Groups:
+        """The table that gathers the single rows of a pane."""
+        pending: dict[int, Groups] | None = self.pages.get("pending")
+        if pending is None:
+            pending = {}
+            self.pages.put("pending", pending)
+        if pane not in pending and sum(len(groups) for groups in pending.values()) > MAX_PENDING:
             self._settle()
-
-    def _add_row(self, numbers: list[Any], row: Sequence[Any]) -> None:
-        for at, measure in enumerate(self.measures):
-            if measure.column is None:
-                numbers[at] = (numbers[at] or 0) + 1
-                continue
-            value = row[measure.column]
-            if value is None:
-                continue
-            before = numbers[at]
-            match measure.kind:
-                case "count":
-                    numbers[at] = (before or 0) + 1
-                case "sum":
-                    numbers[at] = value if before is None else before + value
-                case "min":
-                    numbers[at] = (
-                        value if before is None else np.fmin(before, value) if measure.is_float else min(before, value)
-                    )
-                case _:
-                    numbers[at] = (
-                        value
-                        if before is None
-                        else np.maximum(before, value)
-                        if measure.is_float
-                        else max(before, value)
-                    )
+            return self._start_pane(pane)
+        return pending.setdefault(pane, {})
 
     def _settle(self) -> None:
         """Move what was gathered row by row into the panes."""
-        pending: dict[tuple[int, Key], list[Any]] = self.pages.get("pending") or {}
+        pending: dict[int, Groups] = self.pages.get("pending") or {}
+        self._forget_pane()
         if not pending:
             return
         state = self._state()
-        by_pane: dict[int, list[tuple[int, list[Any]]]] = {}
-        for (pane, key), numbers in pending.items():
-            by_pane.setdefault(pane, []).append((self.codes.code(key), numbers))
-        for pane, entries in by_pane.items():
-            entries.sort(key=lambda entry: entry[0])
+        for pane, groups in pending.items():
+            codes = np.fromiter(map(self.codes.code, groups), np.int64, count=len(groups))
+            order = np.argsort(codes, kind="stable")
+            columns = list(zip(*groups.values(), strict=True))
             arrays: list[Array] = []
-            for at, measure in enumerate(self.measures):
-                raw = [measure.identity if numbers[at] is None else numbers[at] for _, numbers in entries]
+            for measure, column in zip(self.measures, columns, strict=True):
+                raw = [measure.identity if number is None else number for number in column]
                 if measure.kind == "sum" and not measure.is_float:
-                    self._weigh(state, pane, sum(abs(v) for v in raw))
-                arrays.append(np.array(raw, object if self._is_wide(state, measure) else measure.dtype))
-            self._put_in_pane(state, pane, np.array([code for code, _ in entries], np.int64), arrays)
+                    self._weigh(state, pane, sum(map(abs, raw)))
+                dtype = object if self._is_wide(state, measure) else measure.dtype
+                arrays.append(np.array(raw, dtype)[order])
+            self._put_in_pane(state, pane, codes[order], arrays)
         self.pages.delete("pending")
         self._save(state)
 
@@ -255,7 +226,7 @@ class ColumnarAggregate(Operator):
         at_left, at_right = np.searchsorted(codes, left[0]), np.searchsorted(codes, right[0])
         merged = []
         for measure, a, b in zip(self.measures, left[1], right[1], strict=True):
-            total = np.full(len(codes), measure.identity, np.result_type(a, b))
+            total = measure.neutral(len(codes), wide=object in (a.dtype, b.dtype))
             total[at_left] = a
             total[at_right] = measure.combine(total[at_right], b)
             merged.append(total)
@@ -268,32 +239,55 @@ class ColumnarAggregate(Operator):
         if not punctuation.is_linear:
             return
         bound = punctuation.value
-        self._settle()
-        table = self._close(bound)
-        if table is not None and table.num_rows:
-            yield Batch(self.schema, table=table)
+        state = self._state()
+        if self.window.is_tumbling and not state.panes:
+            rows = self._close_tables(state, bound)
+            if rows:
+                yield Batch(self.schema, rows)
+        else:
+            self._settle()
+            for table in self._close(self._state(), bound):
+                yield Batch(self.schema, table=table)
         out = END_OF_TIME if bound == END_OF_TIME else self.window.output_bound(bound)
         if self.passed_on.advance(self.pages, out):
             yield self.output_bound(out)
 
-    def _close(self, bound: int) -> pa.Table | None:
-        state = self._state()
+    def _close_tables(self, state: Slide, bound: int) -> list[Row]:
+        """The results of tumbling windows of which only single rows have come."""
+        pending: dict[int, Groups] = self.pages.get("pending") or {}
+        first_open = None if bound == END_OF_TIME else self.window.first(bound)
+        closing = sorted(pane for pane in pending if first_open is None or pane < first_open)
+        if not closing:
+            return []
+        rows: list[Row] = []
+        for pane in closing:
+            rows += self._emit_rows(pane, *self.window.extent(pane), pending.pop(pane))
+        self._forget_pane()
+        self.pages.put("pending", pending)
+        state.closed = closing[-1] + 1 if first_open is None else first_open
+        self._save(state)
+        return rows
+
+    def _close(self, state: Slide, bound: int) -> Iterator[pa.Table]:
         if not state.panes:
-            return None
+            return
         last = self.window.last_of_pane(state.panes[-1])
         first_open = last + 1 if bound == END_OF_TIME else self.window.first(bound)
         if state.closed is not None and first_open <= state.closed:
-            return None
+            return
         with np.errstate(invalid="ignore"):  # infinities may meet: the sum is NaN, as it should be
-            emitted = list(self._windows(state, min(first_open, last + 1)))
-        table = self._table(emitted) if emitted else None
+            blocks = list(self._windows(state, min(first_open, last + 1)))
+        if blocks:
+            yield self._table(blocks)
         state.closed = first_open if state.closed is None else max(state.closed, first_open)
         self._give_up(state, self.window.first_pane(first_open))
         self._save(state)
-        return table
 
-    def _windows(self, state: Slide, end: int) -> Iterator[tuple[int, Array, list[Array]]]:
-        """Each window that has groups: its id, the codes of its groups, the measures of these."""
+    def _windows(self, state: Slide, end: int) -> Iterator[tuple[Array, Array, list[Array]]]:
+        """The windows that have groups, in blocks: per result row the window's id, the group's code, the measures."""
+        size = len(self.codes)
+        wids: list[int] = []
+        block: list[list[Array]] = []
         wid = self.window.first_of_pane(state.panes[0])
         if state.closed is not None:
             wid = max(wid, state.closed)
@@ -303,109 +297,51 @@ class ColumnarAggregate(Operator):
             if lo == hi:
                 wid = max(wid + 1, self.window.first_of_pane(state.panes[hi])) if hi < len(state.panes) else end
                 continue
-            numbers = self._advance(state, state.panes[lo:hi])
-            groups = np.flatnonzero(numbers[0])
-            yield wid, groups, [n[groups] for n in numbers]
-            wid += 1
-
-    def _advance(self, state: Slide, panes: list[int]) -> list[Array]:
-        """The numbers of the window that holds these panes, from those of the window before."""
-        size = len(self.codes)
-        self._size(state, size)
-        before, now = set(state.inside), set(panes)
-        for pane in state.inside:
-            if pane not in now:
-                self._leave(state, pane)
-        for pane in panes:
-            if pane not in before:
-                self._enter(state, pane)
-        state.inside = panes
-        if self._others and (state.turned is None or panes[0] >= state.turned):
-            self._turn(state, panes, size)
-        leaving: list[Array] | None = None
-        if self._others and state.turned is not None and panes[0] < state.turned:
-            leaving = self.pages.get(f"s{panes[0]}")
-        numbers: list[Array] = []
-        other = 0
-        for at, measure in enumerate(self.measures):
-            if at in state.totals:
-                numbers.append(state.totals[at])
-                continue
-            total = state.entered[at]
-            if leaving is not None:
-                total = measure.combine(total, measure.grown(leaving[other], size))
-            numbers.append(total)
-            other += 1
-        return numbers
-
-    @property
-    def _others(self) -> list[int]:
-        """The measures that cannot be taken out of a total."""
-        return [at for at, m in enumerate(self.measures) if not m.is_invertible]
-
-    def _size(self, state: Slide, size: int) -> None:
-        for at, measure in enumerate(self.measures):
-            kept = state.totals if measure.is_invertible else state.entered
-            kept[at] = measure.grown(kept[at], size) if at in kept else measure.neutral(size)
-
-    def _enter(self, state: Slide, pane: int) -> None:
-        codes, numbers = self.pages.get(f"p{pane}")
-        for at, measure in enumerate(self.measures):
-            if measure.is_invertible:
-                if numbers[at].dtype == object and state.totals[at].dtype != object:
-                    state.totals[at] = state.totals[at].astype(object)
-                state.totals[at][codes] += numbers[at]
+            if self.window.panes_per_window == 1:
+                codes, numbers = self.pages.get(f"p{state.panes[lo]}")
+                yield np.full(len(codes), wid), codes, numbers
             else:
-                state.entered[at][codes] = measure.combine(state.entered[at][codes], numbers[at])
+                numbers = self.sliding.advance(state.totals, state.panes[lo:hi], size, self.pages)
+                wids.append(wid)
+                block.append([n.copy() for n in numbers])
+                if len(block) == BLOCK:
+                    yield self._present(wids, block)
+                    wids, block = [], []
+            wid += 1
+        if block:
+            yield self._present(wids, block)
 
-    def _leave(self, state: Slide, pane: int) -> None:
-        codes, numbers = self.pages.get(f"p{pane}")
-        for at, total in state.totals.items():
-            total[codes] -= numbers[at]
+    def _present(self, wids: list[int], block: list[list[Array]]) -> tuple[Array, Array, list[Array]]:
+        """The groups that are in each of some windows."""
+        numbers = [np.stack(of_measure) for of_measure in zip(*block, strict=True)]
+        at, codes = np.nonzero(numbers[0])
+        if len(at) == numbers[0].size:
+            return np.array(wids)[at], codes, [n.reshape(len(at), *n.shape[2:]) for n in numbers]
+        return np.array(wids)[at], codes, [n[at, codes] for n in numbers]
 
-    def _turn(self, state: Slide, panes: list[int], size: int) -> None:
-        """Stack the panes of a window: each with the combination of itself and all after it; none has entered since."""
-        running = [self.measures[at].neutral(size) for at in self._others]
-        for pane in reversed(panes):
-            codes, numbers = self.pages.get(f"p{pane}")
-            following = []
-            for total, at in zip(running, self._others, strict=True):
-                mine = total.copy()
-                mine[codes] = self.measures[at].combine(mine[codes], numbers[at])
-                following.append(mine)
-            running = following
-            self.pages.put(f"s{pane}", running)
-        state.turned = panes[-1] + 1
-        for at in self._others:
-            state.entered[at] = self.measures[at].neutral(size)
-
-    def _table(self, emitted: list[tuple[int, Array, list[Array]]]) -> pa.Table:
-        counts = [len(groups) for _, groups, _ in emitted]
-        wids = np.repeat(np.array([wid for wid, _, _ in emitted], np.int64), counts)
+    def _table(self, blocks: list[tuple[Array, Array, list[Array]]]) -> pa.Table:
+        wids = np.concatenate([b[0] for b in blocks])
         ends = wids * self.window.slide + (self.window.origin + self.window.slide)
-        groups = np.concatenate([g for _, g, _ in emitted])
-        measures = [np.concatenate([m[at] for _, _, m in emitted]) for at in range(len(self.measures))]
+        measures = [np.concatenate([b[2][at] for b in blocks]) for at in range(len(self.measures))]
         bound_type = self.schema.fields[1].type.arrow
         columns = [
             pa.array(wids),
             pc.cast(pa.array(ends - self.window.range), bound_type),
             pc.cast(pa.array(ends), bound_type),
-            *self.codes.columns(groups),
+            *self.codes.columns(np.concatenate([b[1] for b in blocks])),
             *[r.lower(measures) for r in self.results],
         ]
         return pa.Table.from_arrays(columns, schema=self.schema.arrow)
 
     def _give_up(self, state: Slide, first_needed: int) -> None:
         """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""
-        for pane in [p for p in state.inside if p < first_needed]:
-            self._leave(state, pane)
-        state.inside = [p for p in state.inside if p >= first_needed]
+        self.sliding.retire(state.totals, first_needed, self.pages)
         cut = bisect_left(state.panes, first_needed)
         for pane in state.panes[:cut]:
             state.holders[self.pages.get(f"p{pane}")[0]] -= 1
             state.weights.pop(pane, None)
             self.pages.delete(f"p{pane}")
-            if self._others:
+            if self.sliding.others:
                 self.pages.delete(f"s{pane}")
         state.panes = state.panes[cut:]
         live = np.flatnonzero(state.holders > 0)
@@ -413,16 +349,16 @@ class ColumnarAggregate(Operator):
             self._renumber(state, live)
 
     def _renumber(self, state: Slide, live: Array) -> None:
-        """Give the living groups new codes; the stacks are made anew at the next window."""
+        """Give the living groups new codes."""
         lookup = np.full(len(self.codes), -1, np.int64)
         lookup[live] = np.arange(len(live))
         for pane in state.panes:
             codes, numbers = self.pages.get(f"p{pane}")
             self.pages.put(f"p{pane}", (lookup[codes], numbers))
-            if self._others:
+            if self.sliding.others:
                 self.pages.delete(f"s{pane}")
-        state.totals = {at: total[live] for at, total in state.totals.items()}
-        state.entered, state.turned, state.holders = {}, None, state.holders[live]
+        self.sliding.renumber(state.totals, live)
+        state.holders = state.holders[live]
         self._codes = self.codes.keep(live)
         self._kept_codes = -1
 

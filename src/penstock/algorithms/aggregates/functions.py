@@ -103,22 +103,39 @@ def _first_or_none(parts: tuple[Any, ...]) -> Any:
     return parts[0] or None
 
 
+# The distinct values with how often each was put in, so that they can be taken out again.
+
+
 def _count_distinct() -> AggregateFunction:
     return AggregateFunction(
-        "count_distinct", _singleton, _union, len, empty=0, arrow=("distinct",), from_arrow=_as_set
+        "count_distinct", _once, _put_in, len, _take_out, empty=0, arrow=("distinct",), from_arrow=_each_once
     )
 
 
-def _singleton(value: Any) -> frozenset[Any]:
-    return frozenset((canonical(value),))
+def _once(value: Any) -> dict[Any, int]:
+    return {canonical(value): 1}
 
 
-def _union(left: frozenset[Any], right: frozenset[Any]) -> frozenset[Any]:
-    return left | right
+def _put_in(left: dict[Any, int], right: dict[Any, int]) -> dict[Any, int]:
+    more, less = (left, right) if len(left) >= len(right) else (right, left)
+    total = more.copy()
+    for value, times in less.items():
+        total[value] = total.get(value, 0) + times
+    return total
 
 
-def _as_set(parts: tuple[Any, ...]) -> frozenset[Any] | None:
-    return frozenset(canonical(v) for v in parts[0] if v is not None) or None
+def _take_out(total: dict[Any, int], leaving: dict[Any, int]) -> dict[Any, int] | None:
+    rest = total.copy()
+    for value, times in leaving.items():
+        if rest[value] == times:
+            del rest[value]
+        else:
+            rest[value] -= times
+    return rest or None
+
+
+def _each_once(parts: tuple[Any, ...]) -> dict[Any, int] | None:
+    return {canonical(v): 1 for v in parts[0] if v is not None} or None
 
 
 # Sums carry how many values they hold, so that a sum from which everything was taken out is null again.
@@ -140,7 +157,8 @@ def _sum_from_arrow(parts: tuple[Any, ...]) -> tuple[Any, int] | None:
     return (parts[0], parts[1]) if parts[1] else None
 
 
-def _check_bigint(partial: tuple[Any, int]) -> int:
+def check_bigint(partial: tuple[Any, int]) -> int:
+    """A sum of integers, if it is one that SQL can hold."""
     value = int(partial[0])
     if not -(2**63) <= value < 2**63:
         raise EvaluationError(
@@ -155,7 +173,7 @@ def _sum(argument: DataType, result: DataType) -> AggregateFunction:
     if argument.is_decimal:
         return _decimals("sum", _DecimalSum(result))
     exact = not argument.is_fractional
-    lower: Callable[[Any], Any] = _check_bigint if argument.is_integer else _float_sum
+    lower: Callable[[Any], Any] = check_bigint if argument.is_integer else _float_sum
     return AggregateFunction(
         "sum", _lift_sum if exact else _lift_float, _combine_sum, lower, _invert_sum if exact else None,
         arrow=("sum", "count"), from_arrow=_sum_from_arrow,
@@ -231,11 +249,13 @@ def _nan_last(value: Any) -> Any:
     return (math.isnan(value), value) if isinstance(value, float) else value
 
 
-def _least(left: Any, right: Any) -> Any:
+def least(left: Any, right: Any) -> Any:
+    """The lesser of two numbers; NaN is above all."""
     return left if _nan_last(left) <= _nan_last(right) else right
 
 
-def _greatest(left: Any, right: Any) -> Any:
+def greatest(left: Any, right: Any) -> Any:
+    """The greater of two numbers; NaN is above all."""
     return left if _nan_last(left) >= _nan_last(right) else right
 
 
@@ -252,10 +272,9 @@ _ARROW_ORDERED = frozenset({"tinyint", "smallint", "int", "bigint", "timestamp",
 
 def _extremum(name: str, argument: DataType | None) -> AggregateFunction:
     floats = argument is not None and argument.is_fractional
-    plain = (_least_plain, _greatest_plain)
-    least, greatest = (_least, _greatest) if floats else plain
+    lesser, greater = (least, greatest) if floats else (_least_plain, _greatest_plain)
     arrow = (name,) if argument is not None and argument.name in _ARROW_ORDERED else ()
-    return AggregateFunction(name, _same, least if name == "min" else greatest, _same, arrow=arrow, from_arrow=_first)
+    return AggregateFunction(name, _same, lesser if name == "min" else greater, _same, arrow=arrow, from_arrow=_first)
 
 
 def _first(parts: tuple[Any, ...]) -> Any:
@@ -267,23 +286,33 @@ def _first(parts: tuple[Any, ...]) -> Any:
 Moments = tuple[int, float, float]
 
 
-def _lift_moments(value: Any) -> Moments:
+def lift_moments(value: Any) -> Moments:
+    """The moments of one value."""
     number = float(value)
     return 1, number, 0.0 if math.isfinite(number) else math.nan
 
 
-def _combine_moments(left: Moments, right: Moments) -> Moments:
+def combine_moments(left: Moments, right: Moments) -> Moments:
+    """The moments of both."""
     n = left[0] + right[0]
     delta = right[1] - left[1]
     return n, left[1] + delta * right[0] / n, left[2] + right[2] + delta * delta * left[0] * right[0] / n
 
 
 @dataclass(frozen=True)
-class _Spread:
+class Spread:
+    """A variance or standard deviation, of a sample or of a population, from moments."""
+
     sample: bool
     root: bool
 
+    @classmethod
+    def of(cls, name: str) -> Spread:
+        """By SQL's name."""
+        return cls(sample=name.endswith("_samp"), root=name.startswith("stddev"))
+
     def __call__(self, moments: Moments) -> float | None:
+        """None where the sample is a single value."""
         n = moments[0] - 1 if self.sample else moments[0]
         if n == 0:
             return None
@@ -297,11 +326,11 @@ def _moments_from_arrow(parts: tuple[Any, ...]) -> Moments | None:
 
 
 def _moments(name: str) -> AggregateFunction:
-    spread = _Spread(sample=name.endswith("_samp"), root=name.startswith("stddev"))
+    spread = Spread.of(name)
     return AggregateFunction(
         name,
-        _lift_moments,
-        _combine_moments,
+        lift_moments,
+        combine_moments,
         spread,
         arrow=("count", "mean", "variance"),
         from_arrow=_moments_from_arrow,

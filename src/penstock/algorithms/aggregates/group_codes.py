@@ -17,6 +17,8 @@ from penstock.model.schema import Schema
 
 Key = tuple[Any, ...]
 DENSE_CODES = 1 << 22
+MAX_LOOKUP = 4
+"""Looking values up is cheap while there are at most so many groups per row."""
 
 
 class GroupCodes:
@@ -27,6 +29,7 @@ class GroupCodes:
         self.schema = schema
         self.keys: list[Key] = list(keys)
         self.codes: dict[Key, int] = {key: code for code, key in enumerate(self.keys)}
+        self._arrays: list[pa.Array] = []
 
     def __len__(self) -> int:
         """How many groups have a code."""
@@ -45,6 +48,8 @@ class GroupCodes:
         if not columns:
             self.code(())
             return np.zeros(rows, np.int64)
+        if len(columns) == 1 and len(self.keys) <= MAX_LOOKUP * rows:
+            return self._look_up(columns[0])
         combined, dictionaries = _combine(columns)
         sizes = [len(d) for d in dictionaries]
         space = int(np.prod(sizes, dtype=object))
@@ -56,6 +61,16 @@ class GroupCodes:
             return codes
         present, inverse = np.unique(combined, return_inverse=True)
         return self._codes_of(present, dictionaries, sizes)[inverse]
+
+    def _look_up(self, column: pa.ChunkedArray) -> np.ndarray:
+        """By looking every value up among those known, after the new ones were made known."""
+        found = pc.index_in(column, value_set=self._values()[0])
+        if found.null_count:
+            new = pc.unique(column.filter(pc.is_null(found)))
+            for key in rows_of(pa.table([new], names=["key"])):
+                self.code(key)
+            found = pc.index_in(column, value_set=self._values()[0])
+        return np.asarray(found.to_numpy()).astype(np.int64)
 
     def _codes_of(self, present: np.ndarray, dictionaries: list[pa.Array], sizes: list[int]) -> np.ndarray:
         parts = []
@@ -71,18 +86,24 @@ class GroupCodes:
         if not len(self.schema):
             return []
         taken = pa.array(codes)
-        arrays = []
-        for values, field in zip(zip(*self.keys, strict=True), self.schema.fields, strict=True):
-            if field.type.name == "timestamp":
-                dictionary = pa.array(values, pa.int64()).cast(field.type.arrow)
-            else:
-                dictionary = pa.array(values, field.type.arrow)
-            arrays.append(dictionary.take(taken))
-        return arrays
+        return [values.take(taken) for values in self._values()]
+
+    def _values(self) -> list[pa.Array]:
+        """The key columns of all codes in order."""
+        if not self._arrays or len(self._arrays[0]) != len(self.keys):
+            columns = list(zip(*self.keys, strict=True)) or [()] * len(self.schema)
+            self._arrays = [_array(v, f.type.arrow) for v, f in zip(columns, self.schema.fields, strict=True)]
+        return self._arrays
 
     def keep(self, live: np.ndarray) -> GroupCodes:
         """Only the groups with these codes, renumbered in that order."""
         return GroupCodes(self.schema, [self.keys[code] for code in live.tolist()])
+
+
+def _array(values: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(arrow):
+        return pa.array(values, pa.int64()).cast(arrow)
+    return pa.array(values, arrow)
 
 
 def _combine(columns: Sequence[pa.ChunkedArray]) -> tuple[np.ndarray, list[pa.Array]]:

@@ -1,14 +1,14 @@
 """Aggregates as columns of numbers: what a columnar aggregate keeps per pane and group.
 
-A measure is one number per group: how many rows, how many values, their sum, their least or greatest. Each aggregate is
-lowered from one or two of them. Counts and sums of integers can be taken out of a window again; sums of floating point
-numbers and extremes cannot. Sums of integers are 64 bits wide until they might overflow, and Python's own integers from
-then on.
+A measure is one number per group: how many rows, how many values, their sum, their least or greatest; or three, their
+moments (number, mean, sum of squared deviations), joined by Chan's rule. Each aggregate is lowered from one or two of
+them. Counts and sums of integers can be taken out of a window again; sums of floating point numbers, extremes and
+moments cannot. Sums of integers are 64 bits wide until they might overflow, and Python's own integers from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +21,9 @@ from penstock.model.batch import Batch, ticks_of
 from penstock.model.schema import DataType, Schema
 
 Array = np.ndarray
-Kind = Literal["rows", "count", "sum", "min", "max"]
+Kind = Literal["rows", "count", "sum", "min", "max", "moments"]
+Combine = Callable[[Array, Array], Array]
+SPREADS = frozenset({"var_samp", "var_pop", "stddev_samp", "stddev_pop"})
 SAFE = 2**62
 _FIXED = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "timestamp"})
 
@@ -42,7 +44,8 @@ class Measure:
     @property
     def dtype(self) -> type:
         """The type of its numbers, unless they have been widened."""
-        return np.float64 if self.is_float and self.kind not in ("rows", "count") else np.int64
+        is_float = self.kind == "moments" or (self.is_float and self.kind not in ("rows", "count"))
+        return np.float64 if is_float else np.int64
 
     @property
     def identity(self) -> Any:
@@ -51,17 +54,23 @@ class Measure:
             return np.nan if self.is_float else np.iinfo(np.int64).max
         if self.kind == "max":
             return -np.inf if self.is_float else np.iinfo(np.int64).min
-        return 0
+        return (0.0, 0.0, 0.0) if self.kind == "moments" else 0
 
     @property
-    def combine(self) -> np.ufunc:
+    def combine(self) -> Combine:
         """How two numbers of a group become one."""
+        return _combine_moments if self.kind == "moments" else self._ufunc
+
+    @property
+    def _ufunc(self) -> np.ufunc:
         if self.kind == "min":
             return np.fmin if self.is_float else np.minimum
         return np.maximum if self.kind == "max" else np.add
 
     def neutral(self, size: int, *, wide: bool = False) -> Array:
         """So many groups of which nothing is known."""
+        if self.kind == "moments":
+            return np.zeros((size, 3))
         dtype = object if wide and self.kind == "sum" and not self.is_float else self.dtype
         return np.full(size, self.identity, dtype)
 
@@ -69,7 +78,7 @@ class Measure:
         """The numbers with room for more groups."""
         if len(values) >= size:
             return values
-        return np.concatenate([values, np.full(size - len(values), self.identity, values.dtype)])
+        return np.concatenate([values, self.neutral(size - len(values), wide=values.dtype == object)])
 
     def gather(self, slots: Array, size: int, values: Array | None, valid: Array | None, *, wide: bool) -> Array:
         """The numbers of a batch: rows with the same slot become one. `valid` None means that there are no nulls."""
@@ -79,12 +88,36 @@ class Measure:
         if self.kind in ("rows", "count"):
             return np.bincount(slots, minlength=size)
         assert values is not None
+        if self.kind == "moments":
+            return _gather_moments(slots, size, values.astype(np.float64))
         total = self.neutral(size, wide=wide)
         if self.kind == "sum" and self.is_float:
             return np.bincount(slots, weights=values, minlength=size)
         with np.errstate(invalid="ignore"):  # NaN is a value here
-            self.combine.at(total, slots, values.astype(object) if total.dtype == object else values)
+            self._ufunc.at(total, slots, values.astype(object) if total.dtype == object else values)
         return total
+
+
+def _combine_moments(left: Array, right: Array) -> Array:
+    n = left[:, 0] + right[:, 0]
+    delta = right[:, 1] - left[:, 1]
+    share = np.divide(right[:, 0], n, out=np.zeros_like(n), where=n > 0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # Beside nothing, a mean stays as it is, even an infinite one.
+        mean = np.where(
+            left[:, 0] == 0, right[:, 1], np.where(right[:, 0] == 0, left[:, 1], left[:, 1] + delta * share)
+        )
+        apart = np.where((left[:, 0] == 0) | (right[:, 0] == 0), 0.0, delta * delta * left[:, 0] * share)
+    return np.stack([n, mean, left[:, 2] + right[:, 2] + apart], axis=1)
+
+
+def _gather_moments(slots: Array, size: int, values: Array) -> Array:
+    n = np.bincount(slots, minlength=size).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = np.bincount(slots, weights=values, minlength=size)
+        mean = np.divide(total, n, out=np.zeros(size), where=n > 0)
+        squares = np.bincount(slots, weights=(values - mean[slots]) ** 2, minlength=size)
+    return np.stack([n, mean, squares], axis=1)
 
 
 def values_of(batch: Batch, column: int) -> tuple[Array, Array | None]:
@@ -111,11 +144,18 @@ class Result:
     value: int
     count: int
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether it comes from moments."""
+        return self.function in SPREADS
+
     def lower(self, measures: Sequence[Array]) -> pa.Array:
         """The column of results."""
         values, counts = measures[self.value], measures[self.count]
         if self.function == "count":
             return pa.array(values, pa.int64())
+        if self.is_spread:
+            return self._lower_spread(values)
         empty = counts == 0
         if self.function == "avg":
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -126,6 +166,13 @@ class Result:
         if self.type.name == "timestamp":
             return pc.cast(pc.cast(array, pa.int64()), self.type.arrow)
         return pc.cast(array, self.type.arrow)
+
+    def _lower_spread(self, moments: Array) -> pa.Array:
+        degrees = moments[:, 0] - 1 if self.function.endswith("_samp") else moments[:, 0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = moments[:, 2] / degrees
+            values = np.sqrt(variance) if self.function.startswith("stddev") else variance
+        return pa.array(values, pa.float64(), mask=degrees <= 0)
 
 
 def _narrow(values: Array) -> Array:
@@ -155,7 +202,7 @@ def plan_measures(
 
     results = []
     for function, column, type_, distinct in calls:
-        if distinct or function not in ("count", "sum", "avg", "min", "max"):
+        if distinct or function not in ("count", "sum", "avg", "min", "max", *SPREADS):
             return None
         if column is None:
             results.append(Result(function, type_, 0, 0))
@@ -169,6 +216,10 @@ def plan_measures(
             continue
         if argument.name not in _FIXED:
             return None
+        if function in SPREADS:
+            value = place(Measure("moments", column, True))
+            results.append(Result(function, type_, value, value))
+            continue
         kind: Kind = "sum" if function in ("sum", "avg") else "min" if function == "min" else "max"
         value = place(Measure(kind, column, argument.is_fractional))
         results.append(Result(function, type_, value, place(Measure("count", column))))

@@ -51,18 +51,24 @@ class Ingest(Operator):
             backwards = late & punctuation
             keep, late = keep & ~punctuation, late & ~punctuation
             if backwards.any():
-                yield self._reject("dead", batch, backwards, bounds, "punctuation goes backwards, below the bound")
+                yield self._dead(batch, backwards, bounds, "punctuation goes backwards, below the bound")
         if late.any():
-            yield self._reject("late", batch, late, bounds, "below the bound")
+            yield self.late(batch.select(late), bounds[late].tolist())
         if keep.all():
             yield batch
         elif keep.any():
             yield batch.select(keep)
 
-    def _reject(self, kind: Any, batch: Batch, mask: np.ndarray, bounds: np.ndarray, why: str) -> Rejected:
+    def late(self, batch: Batch, bounds: Sequence[int]) -> Rejected:
+        """Rows that are all late, with the bound that condemned each."""
+        return Rejected("late", batch, bounds, [self._reason("below the bound", bound) for bound in bounds])
+
+    def _reason(self, why: str, bound: int) -> str:
+        return f"{why} {show_ticks(bound, self.schema.domain)}"
+
+    def _dead(self, batch: Batch, mask: np.ndarray, bounds: np.ndarray, why: str) -> Rejected:
         condemned = bounds[mask].tolist()
-        reasons = [f"{why} {show_ticks(bound, self.schema.domain)}" for bound in condemned]
-        return Rejected(kind, batch.select(mask), condemned, reasons)
+        return Rejected("dead", batch.select(mask), condemned, [self._reason(why, bound) for bound in condemned])
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """A bound from outside, such as the end of the stream: it also condemns the rows that follow it."""

@@ -22,6 +22,11 @@ class Sliding:
     slide: int
     origin: int = 0
 
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether each value is in exactly one window."""
+        return self.range == self.slide
+
     def start(self, wid: int) -> int:
         """The first tick of a window."""
         return self.origin + (wid + 1) * self.slide - self.range

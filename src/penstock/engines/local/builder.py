@@ -23,7 +23,7 @@ from penstock.algorithms.relational.project import ProjectOperator
 from penstock.algorithms.relational.select import SelectOperator
 from penstock.algorithms.windows.sliding import Sliding
 from penstock.engines.local.column_functions import ColumnFunction, NotColumnar, column_function
-from penstock.engines.local.row_functions import Functions, row_function
+from penstock.engines.local.row_functions import Functions, filter_function, project_function, row_function
 from penstock.errors import UnsupportedError
 from penstock.model.batch import Batch, Row
 from penstock.model.progress import PerSource, Punctuated
@@ -62,9 +62,9 @@ class Builder:
             case NumberRows():
                 return NumberOperator(node.schema)
             case Select(predicate=predicate):
-                return SelectOperator(
-                    node.schema, self.row(predicate, node.input.schema), self._mask(predicate, node.input.schema)
-                )
+                below = node.input.schema
+                by_rows = filter_function(predicate, below, self.functions)
+                return SelectOperator(node.schema, by_rows, self._mask(predicate, below))
             case Project():
                 return self._project(node)
             case Union(branches=branches):
@@ -111,17 +111,15 @@ class Builder:
     def _project(self, node: Project) -> Operator:
         schema = node.input.schema
         by_row = [self.row(e, schema) for _, e in node.columns]
+        by_rows = project_function([e for _, e in node.columns], schema, self.functions)
         by_column = [column_function(e, schema) for _, e in node.columns]
         types = [f.type for f in node.schema.fields]
-
-        def rows(row: Row) -> Row:
-            return tuple([f(row) for f in by_row])
 
         def columns(batch: Batch) -> pa.Table:
             arrays = [_column(batch, c, r, t) for c, r, t in zip(by_column, by_row, types, strict=True)]
             return pa.Table.from_arrays(arrays, schema=node.schema.arrow)
 
-        return ProjectOperator(node.schema, rows, columns)
+        return ProjectOperator(node.schema, by_rows, columns)
 
     def _window_aggregate(self, node: WindowAggregate) -> Operator:
         window = node.window
@@ -148,7 +146,7 @@ class Builder:
         if planned is None:
             raise UnsupportedError("These aggregates are not a matter of numbers.", where=node.label)
         key_schema = Schema(tuple(schema.fields[i] for i in grouping.keys))
-        return ColumnarAggregate(node.schema, sliding, grouping.keys, key_schema, *planned)
+        return ColumnarAggregate(node.schema, sliding, schema.time_index, grouping.keys, key_schema, *planned)
 
     def _function(self, call: AggregateCall) -> AggregateFunction:
         if call.function.startswith(USER):

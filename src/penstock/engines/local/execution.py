@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
@@ -15,8 +16,10 @@ from penstock.algorithms.operator import Rejected
 from penstock.engines.base import check
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.graph import QueryGraph
+from penstock.engines.local.lane import Lane, at_rest, lane_of
 from penstock.engines.local.support import SUPPORT
-from penstock.model.batch import Batch
+from penstock.errors import StreamError
+from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, row_json
 from penstock.model.elements import Punctuation
 from penstock.model.schema import BIGINT, STRING, Field, Schema
@@ -71,9 +74,12 @@ class LocalExecution:
         """Refuse at once what the engine does not support."""
         check(plan, "in-process", SUPPORT)
         self.plan = plan
-        self.graph = QueryGraph(plan, builder or Builder(catalog))
+        self.builder = builder or Builder(catalog)
+        self.graph = QueryGraph(plan, self.builder)
+        self.lanes: dict[str, Lane] = {}
         self.side = SideOutputs()
         self.counts = Counts()
+        self.unreadable = 0
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))
         self.bound_schema = late_schema(sources[0].schema)
@@ -81,19 +87,50 @@ class LocalExecution:
     def feed(self, stream: str, item: Batch | DeadLetter | Punctuation) -> list[Batch | Punctuation]:
         """Take an item of a stream; what comes of it."""
         if isinstance(item, DeadLetter):
-            self.counts.read += 1
-            self.counts.dead += 1
-            self.side.dead.append((stream, item.reason, item.row))
+            self._bury(stream, item)
             return []
-        self.graph.push(stream, item)
-        if isinstance(item, Batch):
-            self.counts.read += len(item)
-        return self._collect()
+        with at_rest(self.lanes.values()):
+            self.graph.push(stream, item)
+            return self._collect()
+
+    def _bury(self, stream: str, letter: DeadLetter) -> None:
+        self.side.dead.append((stream, letter.reason, letter.row))
+        self.unreadable += 1
+        self._count()
+
+    def pusher(self, stream: str) -> Callable[[Row], None]:
+        """A function that takes one row of a stream at a time, at the least cost per row; `take` gives the results.
+
+        A row is a tuple in the order of the schema. Times may be ticks, which is cheapest, or datetimes. A row that
+        does not fit the schema is a dead letter.
+        """
+        name = stream.lower()
+        if name not in self.graph.sources:
+            raise StreamError("The query reads no such stream.", got=stream, hint=f"it reads {', '.join(self.streams)}")
+        if name not in self.lanes:
+            self.lanes[name] = lane_of(self.graph, name, self.builder.functions, partial(self._bury, stream))
+        return self.lanes[name].push
+
+    def take(self) -> list[Batch | Punctuation]:
+        """What has come out since the last time."""
+        with at_rest(self.lanes.values()):
+            return self._collect()
 
     def close(self) -> list[Batch | Punctuation]:
         """End all streams; what comes of it."""
-        self.graph.close()
-        return self._collect()
+        with at_rest(self.lanes.values()):
+            self.graph.close()
+            return self._collect()
+
+    def snapshot(self) -> bytes:
+        """The state of every operator."""
+        with at_rest(self.lanes.values()):
+            return self.graph.snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take up the state of a snapshot of the same query."""
+        with at_rest(self.lanes.values()):
+            self.graph.restore(snapshot)
 
     def run(self, sources: Mapping[str, Opener]) -> Iterator[Batch | Punctuation]:
         """Read every source to its end, a batch from each in turn, then close."""
@@ -111,11 +148,15 @@ class LocalExecution:
         for stream, rejected in self.graph.rejected:
             self.side.take(stream, rejected)
         self.graph.rejected.clear()
+        self._count()
+        return self.graph.drain()
+
+    def _count(self) -> None:
+        self.counts.read = self.unreadable + sum(n[0].statistics.rows_in for n in self.graph.sources.values())
         self.counts.late = len(self.side.late)
         self.counts.dead = len(self.side.dead)
         self.counts.on_time = self._on_time()
         self.counts.punctuation = self.counts.read - self.counts.on_time - self.counts.late - self.counts.dead
-        return self.graph.drain()
 
     def _on_time(self) -> int:
         """Rows that got past the streams' entrances; a stream that is read twice by the plan counts once."""

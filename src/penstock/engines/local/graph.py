@@ -11,7 +11,7 @@ import pickle
 from collections import deque
 from dataclasses import dataclass, field
 
-from penstock.algorithms.operator import Operator, Output, Rejected
+from penstock.algorithms.operator import Operator, Outputs, Rejected
 from penstock.algorithms.progress.ingest import BatchIngest
 from penstock.algorithms.state import FORMAT_VERSION, MemoryPages, Pages
 from penstock.engines.local.builder import Builder
@@ -38,12 +38,17 @@ class Statistics:
 class GraphNode:
     """An operator with its input arcs and where its output goes."""
 
-    label: str
+    plan: Node
     operator: Operator
     arcs: list[deque[Element]]
     consumer: tuple[GraphNode, int] | None = None
     stream: str | None = None
     statistics: Statistics = field(default_factory=Statistics)
+
+    @property
+    def label(self) -> str:
+        """What the operator does, in words."""
+        return self.plan.label
 
     def take(self) -> tuple[int, Element] | None:
         """The next element of the first input arc that has one."""
@@ -67,7 +72,7 @@ class QueryGraph:
 
     def _add(self, node: Node, useful: tuple[int, int], consumer: tuple[GraphNode, int] | None) -> None:
         operator = self.builder.operator(node, useful)
-        made = GraphNode(node.label, operator, [deque() for _ in range(operator.ports)], consumer)
+        made = GraphNode(node, operator, [deque() for _ in range(operator.ports)], consumer)
         self.nodes.append(made)
         if isinstance(node, Source):
             made.stream = node.name
@@ -85,9 +90,30 @@ class QueryGraph:
         """Tell a stream without order inside its batches that a batch is complete."""
         for node in self.sources[stream.lower()]:
             assert isinstance(node.operator, BatchIngest)
-            self._deliver(node, node.operator.advance(summary))
-            if node.consumer is not None:
-                self._run_from(node.consumer[0])
+            self.emit(node, node.operator.advance(summary))
+
+    def emit(self, node: GraphNode, outputs: Outputs) -> None:
+        """Pass on what a node gives by itself and run until nothing is left to do."""
+        self._deliver(node, outputs)
+        if node.consumer is not None:
+            self._run_from(node.consumer[0])
+
+    def hand_on(self, node: GraphNode, element: Element) -> None:
+        """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
+        if node.consumer is None:
+            self.outputs.append(element)
+        else:
+            consumer, port = node.consumer
+            consumer.arcs[port].append(element)
+            self._run_from(consumer)
+
+    def reject(self, node: GraphNode, rejected: Rejected) -> None:
+        """Take rows out of the graph.
+
+        A stream that the plan reads twice rejects the same rows twice; the first reading speaks for both.
+        """
+        if node.stream is None or self.sources[node.stream.lower()][0] is node:
+            self.rejected.append((node.stream or node.label, rejected))
 
     def close(self) -> None:
         """End every stream, so that every window up to the last row's is put out."""
@@ -120,15 +146,12 @@ class QueryGraph:
             if produced and current.consumer is not None:
                 path.append(current.consumer[0])
 
-    def _deliver(self, node: GraphNode, outputs: object) -> bool:
+    def _deliver(self, node: GraphNode, outputs: Outputs) -> bool:
         """Put outputs on the consumer's arc; rejected rows leave the graph here."""
         produced = False
-        output: Output
-        for output in outputs:  # type: ignore[attr-defined]
+        for output in outputs:
             if isinstance(output, Rejected):
-                # A stream that the plan reads twice rejects the same rows twice; the first reading speaks for both.
-                if node.stream is None or self.sources[node.stream.lower()][0] is node:
-                    self.rejected.append((node.stream or node.label, output))
+                self.reject(node, output)
                 continue
             if isinstance(output, Batch):
                 node.statistics.rows_out += len(output)

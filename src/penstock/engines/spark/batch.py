@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from penstock.engines.spark.columns import column
 from penstock.engines.spark.sources import SparkSource
-from penstock.engines.spark.windows import ticks_of, time_of, windowed
+from penstock.engines.spark.ticks import ticks_of, time_of
+from penstock.engines.spark.windows import windowed
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, Punctuated, span_ticks
 from penstock.query.catalog import Catalog

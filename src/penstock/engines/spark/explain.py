@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from penstock.engines.spark.partitioning import routes
-from penstock.engines.spark.windows import strategy
-from penstock.query.cost import choose_aggregate
+from penstock.query.cost import choose_aggregate, choose_spark
 from penstock.query.expressions import USER
 from penstock.query.nodes import Distinct, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
 
 _WAYS = {
     "slide": "native panes, then one total slides over the panes of each group, whatever RANGE/SLIDE is",
+    "slide and differences": "as slide, and distinct counts as running sums of differences, whatever RANGE/SLIDE is",
     "copy panes": "native panes, whose partials are copied to their windows and aggregated again",
     "copy rows": "native, rows copied to their windows: partials of these functions cannot be joined",
 }
@@ -30,7 +30,8 @@ def how_batch(node: Node) -> str:
         case WindowAggregate(window=SlidingWindow(range=r, slide=s)):
             if r == s:
                 return "Spark, native: one aggregation per window"
-            return f"Spark: {_WAYS[strategy(node)]}"
+            choice = choose_spark(node)
+            return f"Spark: {choice}: {_WAYS[choice.name]}"
         case Select() | Project() | Union() | Distinct():
             return "Spark, native"
         case _:

@@ -1,11 +1,13 @@
-"""Window aggregation over bounded DataFrames, in three ways.
+"""Window aggregation over bounded DataFrames, in four ways.
 
 - slide: Spark brings rows down to panes, then a total slides over the panes of each group, in one pass over them that
-  does not depend on RANGE/SLIDE. For counts, sums, averages and extremes of numbers and times.
+  does not depend on RANGE/SLIDE. For counts, sums, averages, extremes and variances of numbers and times.
+- slide and differences: as above, and distinct counts as differences (`distinct.py`), which do not depend on
+  RANGE/SLIDE either.
 - copy panes: the partials of each pane are copied to its windows and aggregated again. For other functions that Spark
   can join from partials: sums of decimals, extremes of text.
-- copy rows: rows are copied to their windows. For variances, distinct counts and averages of decimals, and for tumbling
-  windows, where there is nothing to copy.
+- copy rows: rows are copied to their windows. For averages of decimals and distinct counts beside functions of the kind
+  above, and for tumbling windows, where there is nothing to copy.
 """
 
 from __future__ import annotations
@@ -22,65 +24,38 @@ from pyspark.sql import functions as F
 from penstock.algorithms.aggregates.columnar import ColumnarAggregate
 from penstock.algorithms.aggregates.measures import Measure
 from penstock.engines.local.builder import Builder
+from penstock.engines.spark.distinct import distinct_counts, joined
+from penstock.engines.spark.ticks import floor_div, long, ticks_of, time_of
 from penstock.model.batch import Batch
 from penstock.model.elements import linear
-from penstock.model.time import END_OF_TIME, Domain
+from penstock.model.schema import Schema
+from penstock.model.time import END_OF_TIME
 from penstock.query.catalog import Catalog
-from penstock.query.cost import is_columnar
+from penstock.query.cost import choose_spark, without_distinct
 from penstock.query.expressions import AggregateCall
 from penstock.query.nodes import SlidingWindow, WindowAggregate
 
 PANE = "__pane"
-_JOINABLE = frozenset({"count", "sum", "avg", "min", "max"})
-
-
-def ticks_of(name: str, domain: Domain) -> Column:
-    """A time column as ticks."""
-    return F.unix_micros(F.col(name)) if domain is Domain.TIMESTAMP else F.col(name).cast("bigint")
-
-
-def time_of(ticks: Column, domain: Domain) -> Column:
-    """Ticks as a time column."""
-    return F.timestamp_micros(ticks) if domain is Domain.TIMESTAMP else ticks
-
-
-def floor_div(value: Column, divisor: int) -> Column:
-    """The greatest whole number not above the quotient, for negative values too."""
-    by = _long(divisor)
-    return F.call_function("div", value - F.pmod(value, by), by)
-
-
-def _long(value: int) -> Column:
-    return F.lit(value).cast("bigint")
-
-
-def strategy(node: WindowAggregate) -> str:
-    """`slide`, `copy panes` or `copy rows`."""
-    window = node.window
-    assert isinstance(window, SlidingWindow)
-    if window.range // window.pane == 1 or not node.aggregates:
-        return "copy rows"
-    if is_columnar(node):
-        return "slide"
-    joinable = all(
-        a.function in _JOINABLE
-        and not a.distinct
-        and not (a.function == "avg" and a.argument_type is not None and a.argument_type.is_decimal)
-        for a in node.aggregates
-    )
-    return "copy panes" if joinable else "copy rows"
 
 
 def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, catalog: Catalog) -> DataFrame:
     """Window aggregation over rows that have time, keys and arguments."""
-    ticks = ticks_of(f"`{window.attribute}`", window.domain) - _long(window.origin)
-    match strategy(node):
+    ticks = ticks_of(f"`{window.attribute}`", window.domain) - long(window.origin)
+    match choose_spark(node).name:
         case "slide":
             return _slide(rows, node, window, ticks, catalog)
+        case "slide and differences":
+            plain = without_distinct(node)
+            result = _slide(rows, plain, window, ticks, catalog)
+            for call in node.aggregates:
+                if call.distinct:
+                    counts = distinct_counts(rows, node.keys, call, floor_div(ticks, window.pane), window)
+                    result = joined(result, counts, node.keys, call.name)
+            return result.select(*[f"`{n}`" for n in node.schema.names])
         case "copy panes":
             low = [part for a in node.aggregates for part in _pane_parts(a)]
             panes = _panes(rows, node, window, ticks, low)
-            spread = _to_windows(panes, F.col(PANE) * _long(window.pane), window)
+            spread = _to_windows(panes, F.col(PANE) * long(window.pane), window)
             return _grouped(spread, node, window, [_window_value(a).alias(a.name) for a in node.aggregates])
         case _:
             spread = _to_windows(rows, ticks, window)
@@ -100,13 +75,7 @@ def _panes(
 def _slide(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, ticks: Column, catalog: Catalog) -> DataFrame:
     operator = _operator(node, catalog)
     schema = node.input.schema
-    parts = []
-    for at, measure in enumerate(operator.measures):
-        field = schema.fields[measure.column] if measure.column is not None else None
-        argument = F.lit(1) if field is None else F.col(f"`{field.name}`")
-        if field is not None and field.type.name == "timestamp" and measure.kind in ("min", "max"):
-            argument = F.unix_micros(argument)
-        parts.append((f"__m{at}", _MEASURES[measure.kind](argument)))
+    parts = [part for at, measure in enumerate(operator.measures) for part in _measure_parts(at, measure, schema)]
     panes = _panes(rows, node, window, ticks, parts)
     spread = panes.repartition(*[F.col(f"`{k}`") for k in node.keys]) if node.keys else panes.coalesce(1)
     slider = Slider(node, catalog)
@@ -124,6 +93,18 @@ _MEASURES: dict[str, Callable[[Column], Column]] = {
     "min": F.min,
     "max": F.max,
 }
+
+
+def _measure_parts(at: int, measure: Measure, schema: Schema) -> list[tuple[str, Column]]:
+    """What Spark computes per pane for a measure; for moments their number, mean and variance."""
+    field = schema.fields[measure.column] if measure.column is not None else None
+    argument = F.lit(1) if field is None else F.col(f"`{field.name}`")
+    if measure.kind == "moments":
+        value = argument.cast("double")
+        return [(f"__m{at}n", F.count(value)), (f"__m{at}a", F.avg(value)), (f"__m{at}v", F.var_pop(value))]
+    if field is not None and field.type.name == "timestamp" and measure.kind in ("min", "max"):
+        argument = F.unix_micros(argument)
+    return [(f"__m{at}", _MEASURES[measure.kind](argument))]
 
 
 def _operator(node: WindowAggregate, catalog: Catalog) -> ColumnarAggregate:
@@ -147,7 +128,8 @@ class Slider:
             return
         table = pa.Table.from_batches(held)
         width = 1 + len(self.node.keys)
-        numbers = [_numbers(m, table.column(width + at)) for at, m in enumerate(operator.measures)]
+        columns = iter(table.columns[width:])
+        numbers = [_numbers(m, columns) for m in operator.measures]
         keys = [table.column(i + 1).cast(self.node.input.schema[k].type.arrow) for i, k in enumerate(self.node.keys)]
         operator.take_panes(np.asarray(table.column(0).to_numpy()), keys, numbers)
         for output in operator.punctuate(0, linear("time", END_OF_TIME)):
@@ -155,10 +137,13 @@ class Slider:
                 yield from output.table.to_batches(max_chunksize=1 << 17)
 
 
-def _numbers(measure: Measure, column: pa.ChunkedArray) -> np.ndarray:
-    """A measure as numbers; nothing at all is what changes nothing."""
+def _numbers(measure: Measure, columns: Iterator[pa.ChunkedArray]) -> np.ndarray:
+    """A measure as numbers, from its columns; nothing at all is what changes nothing."""
+    if measure.kind == "moments":
+        count, mean, variance = (pc.fill_null(pc.cast(next(columns), pa.float64()), 0.0).to_numpy() for _ in range(3))
+        return np.stack([count, mean, variance * count], axis=1)
     target = pa.float64() if measure.dtype is np.float64 else pa.int64()
-    cast = pc.cast(column, target)
+    cast = pc.cast(next(columns), target)
     if cast.null_count:
         cast = pc.fill_null(cast, pa.scalar(measure.identity, target))
     return np.asarray(cast.to_numpy())
@@ -172,10 +157,10 @@ def _grouped(spread: DataFrame, node: WindowAggregate, window: SlidingWindow, va
     grouped = spread.groupBy("__wid", *keys)
     # A grouping without aggregates is a duplicate elimination over windows.
     result = grouped.agg(*values) if values else grouped.count().drop("count")
-    end = (F.col("__wid") + 1) * _long(window.slide) + _long(window.origin)
+    end = (F.col("__wid") + 1) * long(window.slide) + long(window.origin)
     return result.select(
         F.col("__wid").alias("wid"),
-        time_of(end - _long(window.range), window.domain).alias("window_start"),
+        time_of(end - long(window.range), window.domain).alias("window_start"),
         time_of(end, window.domain).alias("window_end"),
         *keys,
         *[F.col(a.name) for a in node.aggregates],
@@ -187,7 +172,7 @@ def _to_windows(rows: DataFrame, ticks: Column, window: SlidingWindow) -> DataFr
     if window.is_tumbling:
         return rows.withColumn("__wid", floor_div(ticks, window.slide))
     first = floor_div(ticks, window.slide)
-    last = floor_div(ticks + _long(window.range), window.slide) - 1
+    last = floor_div(ticks + long(window.range), window.slide) - 1
     ids = F.when(last >= first, F.sequence(first, last)).otherwise(F.array().cast("array<bigint>"))
     return rows.withColumn("__wid", F.explode(ids))
 
