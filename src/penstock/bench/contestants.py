@@ -37,6 +37,7 @@ class Timing:
     rows: int
     fingerprint: Fingerprint
     state_rows: int | None = None
+    state_bytes: int | None = None
 
     @property
     def rate(self) -> float:
@@ -136,11 +137,13 @@ def _timed_stream(spark: Any, rows: Rows, make: Callable[[Any], Any]) -> Timing:
         running = stream.option("checkpointLocation", home).trigger(availableNow=True).start()
         running.awaitTermination()
         seconds = time.perf_counter() - started
-        kept = [sum(o.numRowsTotal for o in p.stateOperators) for p in running.recentProgress]
+        operators = [list(p.stateOperators) for p in running.recentProgress]
+        kept = max((sum(o.numRowsTotal for o in found) for found in operators), default=0)
+        used = max((sum(o.memoryUsedBytes for o in found) for found in operators), default=0)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     total = tuple(sum(parts) for parts in zip(*found, strict=True))
-    return Timing(seconds, rows.count, total, max(kept, default=0))
+    return Timing(seconds, rows.count, total, kept, used)
 
 
 def duckdb_batch(rows: Rows, ratio: int) -> Timing:

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from penstock.bench.contestants import Timing
 from penstock.bench.data import Rows
@@ -28,20 +29,19 @@ def python_of(peer: str) -> Path | None:
     return path.absolute() if path.exists() else None
 
 
-def script_of(peer: str) -> Path:
-    """The peer's script, in the project's folder of benchmarks."""
-    return Path(os.environ.get("PENSTOCK_BENCH_SCRIPTS", "benchmarks/peers")).absolute() / f"{peer}_windows.py"
+def run_peer(peer: str, rows: Rows, range_seconds: int, slide_seconds: int, limit: int) -> Timing:
+    """Count and max per key by a peer over at most `limit` rows."""
+    found = run_script(peer, "windows", rows.file, str(range_seconds), str(slide_seconds), str(limit))
+    a, b, c, d = found["fingerprint"]
+    return Timing(found["seconds"], found["rows"], (a, b, c, d))
 
 
-def run_peer(peer: str, rows: Rows, range_seconds: int, slide_seconds: int, limit: int) -> Timing | None:
-    """Count and max per key by a peer over at most `limit` rows; None if it is absent."""
-    python = python_of(peer)
-    if python is None or not script_of(peer).exists():
-        return None
-    command = [str(python), str(script_of(peer)), rows.file, str(range_seconds), str(slide_seconds), str(limit)]
+def run_script(peer: str, what: str, *args: str) -> dict[str, Any]:
+    """What a peer's script prints last, which is one JSON object."""
+    folder = Path(os.environ.get("PENSTOCK_BENCH_SCRIPTS", "benchmarks/peers")).absolute()
+    command = [str(python_of(peer)), str(folder / f"{peer}_{what}.py"), *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
     if done.returncode:
         raise RuntimeError(f"{peer} failed:\n{done.stderr[-2000:]}")
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    a, b, c, d = found["fingerprint"]
-    return Timing(found["seconds"], found["rows"], (a, b, c, d))
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found

@@ -1,8 +1,8 @@
 """`penstock bench windows`: sliding windows by everyone, over RANGE/SLIDE of 1, 10, 60 and 600, in one run.
 
-Each contestant runs over the same rows; slow ones get fewer rows and are compared by their rate. Every result is
-compared with that of the in-process engine over the same number of rows. The floor is our own query with tumbling
-windows of one slide.
+Each contestant is warmed up and then runs over the same rows, the best of a few times; slow ones get fewer rows and are
+compared by their rate. Every result is compared with that of the in-process engine over the same rows. The floor is our
+own query with tumbling windows of one slide.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from penstock.bench import contestants as by
@@ -20,7 +22,44 @@ from penstock.bench.data import SLIDE, Rows, make_rows
 from penstock.bench.peers import PEERS, python_of, run_peer
 
 RATIOS = (1, 10, 60, 600)
+SKEW = 1.1
 Say = Callable[[str], None]
+Run = Callable[[Rows, int], Timing]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Who takes part: at each ratio with what share of the rows (1 in so many), best of how many runs."""
+
+    name: str
+    run: Run
+    shares: dict[int, int]
+    repeat: int = 3
+    warm_up: bool = True
+
+
+def everyone(spark: Any) -> list[Contestant]:
+    """All that run in this process or in Spark; slow ones get fewer rows at the ratios where they are slow."""
+    whole = dict.fromkeys(RATIOS, 1)
+    found = [Contestant("in-process", by.in_process, whole, repeat=5)]
+    if find_spec("duckdb") is not None:
+        found.append(Contestant("DuckDB batch", by.duckdb_batch, whole))
+    return [
+        *found,
+        Contestant("Spark batch", partial(by.spark_batch, spark), whole),
+        Contestant("Spark window()", partial(by.spark_window, spark), {1: 1, 10: 1, 60: 4, 600: 40}, repeat=2),
+        Contestant("Spark streaming", partial(by.spark_streaming, spark), dict.fromkeys(RATIOS, 2), repeat=2),
+        Contestant(
+            "window() streaming", partial(by.spark_window_stream, spark), {1: 2, 10: 2, 60: 2, 600: 80}, repeat=1
+        ),
+    ]
+
+
+PEER_SHARES = {
+    "flink": {1: 4, 10: 4, 60: 4, 600: 4},
+    "bytewax": {1: 40, 10: 40, 60: 80, 600: 800},
+    "pathway": {1: 40, 10: 40, 60: 80, 600: 800},
+}
 
 
 @dataclass
@@ -30,87 +69,76 @@ class WindowBench:
     home: str
     spark: Any
     rows: int
-    repeat: int = 2
     say: Say = print
     timings: dict[tuple[str, int], Timing] = field(default_factory=dict)
-    expected: dict[tuple[int, int], by.Fingerprint] = field(default_factory=dict)
-    sets: dict[int, Rows] = field(default_factory=dict)
+    skewed: dict[tuple[str, int], Timing] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
+    _expected: dict[tuple[int, float, int], by.Fingerprint] = field(default_factory=dict)
+    _sets: dict[tuple[int, float], Rows] = field(default_factory=dict)
 
-    def data(self, rows: int) -> Rows:
+    def data(self, rows: int, skew: float = 0.0) -> Rows:
         """The data set of a size, made once."""
-        if rows not in self.sets:
-            self.sets[rows] = make_rows(self.home, rows)
-        return self.sets[rows]
+        if (rows, skew) not in self._sets:
+            self._sets[rows, skew] = make_rows(self.home, rows, skew=skew)
+        return self._sets[rows, skew]
 
     def run(self) -> Report:
-        """All contestants at all ratios; every contestant is warmed up by its smallest ratio."""
-        for ratio in RATIOS:
-            self._time("in-process", ratio, lambda r, n: by.in_process(n, r))
-            self._duckdb(ratio)
-        for ratio in RATIOS:
-            self._time("Spark batch", ratio, lambda r, n: by.spark_batch(self.spark, n, r))
-        for ratio in RATIOS:
-            share = {1: 1, 10: 1, 60: 2, 600: 16}[ratio]
-            self._time("Spark window()", ratio, lambda r, n: by.spark_window(self.spark, n, r), share, repeat=1)
-        for ratio in RATIOS:
-            self._time("Spark streaming", ratio, lambda r, n: by.spark_streaming(self.spark, n, r), 2)
-        for ratio in RATIOS[:3]:
-            self._time("window() streaming", ratio, lambda r, n: by.spark_window_stream(self.spark, n, r), 2, repeat=1)
+        """All contestants at all ratios, then some of them again over keys of which a few are very frequent."""
+        contestants = everyone(self.spark)
+        for contestant in contestants:
+            if contestant.warm_up:
+                contestant.run(self.data(max(self.rows // 40, 1000)), 10)
+            for ratio in RATIOS:
+                self.timings[contestant.name, ratio] = self._best(contestant, ratio)
+        if "DuckDB batch" not in {c.name for c in contestants}:
+            self.absent.append("DuckDB")
         for peer in PEERS:
             self._peer(peer)
+        for contestant in contestants:
+            if contestant.name in ("in-process", "Spark batch", "Spark streaming"):
+                self.skewed[contestant.name, 60] = self._best(contestant, 60, SKEW)
         return Report("windows", list(self._table()), list(self._claims()), self.absent)
 
-    def _time(
-        self, name: str, ratio: int, run: Callable[[int, Rows], Timing], share: int = 1, repeat: int | None = None
-    ) -> None:
-        data = self.data(self.rows // share)
-        best: Timing | None = None
-        for _ in range(repeat or self.repeat):
-            timing = run(ratio, data)
-            best = timing if best is None or timing.seconds < best.seconds else best
-        assert best is not None
-        self._check(name, ratio, best)
-        self.timings[name, ratio] = best
-        self.say(f"{name:20} {ratio:4}  {best.rate / 1e6:8.3f} M rows/s  ({best.rows} rows)")
+    def _best(self, contestant: Contestant, ratio: int, skew: float = 0.0) -> Timing:
+        data = self.data(max(self.rows // contestant.shares[ratio], 1), skew)
+        best = min((contestant.run(data, ratio) for _ in range(contestant.repeat)), key=lambda t: t.seconds)
+        self._check(contestant.name, ratio, best, skew)
+        self._tell(contestant.name, ratio, best)
+        return best
 
-    def _check(self, name: str, ratio: int, timing: Timing) -> None:
-        key = (timing.rows, ratio)
-        if key not in self.expected:
-            self.expected[key] = by.in_process(self.data(timing.rows), ratio).fingerprint
-        if timing.fingerprint != self.expected[key]:
-            raise AssertionError(f"{name} at {ratio} gives {timing.fingerprint}, in-process gives {self.expected[key]}")
+    def _check(self, name: str, ratio: int, timing: Timing, skew: float = 0.0) -> None:
+        key = (timing.rows, skew, ratio)
+        if key not in self._expected:
+            self._expected[key] = by.in_process(self.data(timing.rows, skew), ratio).fingerprint
+        if timing.fingerprint != self._expected[key]:
+            raise AssertionError(
+                f"{name} at {ratio} gives {timing.fingerprint}, in-process gives {self._expected[key]}"
+            )
 
-    def _duckdb(self, ratio: int) -> None:
-        try:
-            import duckdb  # noqa: F401
-        except ImportError:
-            if "DuckDB" not in self.absent:
-                self.absent.append("DuckDB")
-            return
-        self._time("DuckDB batch", ratio, lambda r, n: by.duckdb_batch(n, r))
+    def _tell(self, name: str, ratio: int, timing: Timing) -> None:
+        self.say(f"{name:20} {ratio:4}  {timing.rate / 1e6:8.3f} M rows/s  ({timing.rows} rows)")
 
     def _peer(self, peer: str) -> None:
         if python_of(peer) is None:
             self.absent.append(peer)
             return
-        share = {"flink": 4, "bytewax": 40, "pathway": 40}[peer]
-        for ratio in (10, 60):
-            rows = self.rows // share
+        for ratio, share in PEER_SHARES[peer].items():
+            rows = max(self.rows // share, 1)
             timing = run_peer(peer, self.data(rows), ratio * SLIDE, SLIDE, rows)
-            if timing is not None:
-                self._check(peer, ratio, timing)
-                self.timings[peer, ratio] = timing
-                self.say(f"{peer:20} {ratio:4}  {timing.rate / 1e6:8.3f} M rows/s  ({timing.rows} rows)")
+            self._check(peer, ratio, timing)
+            self._tell(peer, ratio, timing)
+            self.timings[peer, ratio] = timing
 
     # What it comes to
 
     def _table(self) -> Iterable[dict[str, Any]]:
-        for (name, ratio), timing in self.timings.items():
-            row = {"contestant": name, "ratio": ratio, "rows": timing.rows, "rows_per_second": round(timing.rate)}
-            if timing.state_rows is not None:
-                row["state_rows"] = timing.state_rows
-            yield row
+        for keys, timings in (("uniform", self.timings), ("skewed", self.skewed)):
+            for (name, ratio), timing in timings.items():
+                row = {"contestant": name, "keys": keys, "ratio": ratio, "rows": timing.rows}
+                row["rows_per_second"] = round(timing.rate)
+                if timing.state_rows is not None:
+                    row["state_rows"] = timing.state_rows
+                yield row
 
     def _claims(self) -> Iterable[Claim]:
         yield from self._batch_claims()

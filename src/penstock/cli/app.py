@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -186,12 +187,13 @@ def demo(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="windows.")] = "windows",
-    rows: Annotated[int, typer.Option(help="How many rows.")] = 4_000_000,
+    name: Annotated[str, typer.Argument(help="windows, latency, memory or all.")] = "all",
+    rows: Annotated[int, typer.Option(help="Rows of the window benchmark; others have a tenth.")] = 4_000_000,
+    save: Annotated[Path | None, typer.Option(help="A folder for the results as JSON and the plot.")] = None,
     master: Master = "local[2]",
     as_json: Json = False,
 ) -> None:
     """Measure Penstock beside its peers in one run; what is claimed is a ratio with a bar."""
     from penstock.cli.benching import run_bench
 
-    run_bench(name, rows, master, as_json=as_json)
+    run_bench(name, rows, master, as_json=as_json, save=save)

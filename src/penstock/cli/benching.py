@@ -1,37 +1,87 @@
-"""`penstock bench`: the benchmarks with their tables and claims."""
+"""`penstock bench`: the benchmarks with their tables, plots and claims."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.table import Table
 
 from penstock.bench.claims import Report
 from penstock.cli.show import err, out, print_json
 from penstock.errors import StreamError
 
+Say = Callable[[str], None]
 
-def run_bench(name: str, rows: int, master: str, *, as_json: bool) -> None:
-    """Run one benchmark and show what it came to."""
-    if name != "windows":
-        raise StreamError("There is no such benchmark.", got=name, hint="penstock bench windows")
+
+def _windows(rows: int, master: str, say: Say) -> Report:
     from penstock.bench.windows import bench_windows
     from penstock.engines.spark.session import local_session
 
+    return bench_windows(local_session(master), rows, say)
+
+
+def _latency(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.latency import LatencyBench
+
+    return LatencyBench(max(rows // 10, 1000), master, say).run()
+
+
+def _memory(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.memory import bench_memory
+    from penstock.engines.spark.session import local_session
+
+    return bench_memory(local_session(master), max(rows // 10, 1000), say)
+
+
+BENCHES: dict[str, Callable[[int, str, Say], Report]] = {"windows": _windows, "latency": _latency, "memory": _memory}
+
+
+def run_bench(name: str, rows: int, master: str, *, as_json: bool, save: Path | None) -> None:
+    """Run one benchmark or all of them and show what it came to."""
+    if name != "all" and name not in BENCHES:
+        raise StreamError("There is no such benchmark.", got=name, hint=f"one of {', '.join(BENCHES)}, all")
+
     def say(line: str) -> None:
-        if err.is_terminal and not as_json:
+        if not as_json:
             err.print(line, highlight=False)
 
-    report = bench_windows(local_session(master), rows, say)
+    reports = [bench(rows, master, say) for key, bench in BENCHES.items() if name in (key, "all")]
+    if save is not None:
+        keep(reports, save)
     if as_json:
-        print_json(report.as_json())
-    else:
+        print_json(reports[0].as_json() if name != "all" else {r.name: r.as_json() for r in reports})
+        return
+    for report in reports:
         show(report)
 
 
+def keep(reports: list[Report], folder: Path) -> None:
+    """Each report as JSON, and the plot of the window benchmark, in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for report in reports:
+        (folder / f"{report.name}.json").write_text(json.dumps(report.as_json(), indent=1) + "\n")
+        if report.name == "windows":
+            from penstock.bench.plot import plot_windows
+
+            plot_windows(report.as_json()["rows"], folder / "windows.svg")
+
+
 def show(report: Report) -> None:
-    """The claims, and who was absent."""
+    """The rows, the claims, and who was absent."""
+    columns = list(dict.fromkeys(key for row in report.rows for key in row))
+    table = Table(*columns, title=report.name, box=None, title_justify="left")
     for row in report.rows:
-        out.print("  ".join(f"{k}={v}" for k, v in row.items()), highlight=False)
+        table.add_row(*[_cell(row.get(c)) for c in columns])
+    out.print(table)
     for claim in report.claims:
-        mark = "[green]holds[/green]" if claim.holds else "[red]missed[/red]"
+        mark = "[green]holds[/green] " if claim.holds else "[red]missed[/red]"
         sign = ">=" if claim.better == "higher" else "<="
         out.print(f"{mark}  {claim.name}: {claim.value:.2f} ({sign} {claim.bar:g})", highlight=False)
     if report.absent:
         out.print(f"absent, and not claimed about: {', '.join(report.absent)}")
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,95 @@
+"""The figures in the README and in the docs, made from the saved results of a run.
+
+A page has the lines between `<!-- figures: NAME -->` and `<!-- end -->` written for it; a test tells when they are not
+those of the saved results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path("benchmarks/results")
+PAGES = (Path("README.md"), Path("docs/performance.md"))
+_BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def saved(folder: Path = RESULTS) -> dict[str, Any]:
+    """The reports in a folder by name."""
+    return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+
+
+def claims_table(reports: Mapping[str, Any]) -> str:
+    """Every claim with its value and its bar."""
+    lines = ["| | measured | bar | |", "|---|---|---|---|"]
+    for report in reports.values():
+        for claim in report["claims"]:
+            sign = "at least" if claim["better"] == "higher" else "at most"
+            mark = "holds" if claim["holds"] else "**missed**"
+            lines.append(f"| {claim['name']} | {_short(claim['value'])} | {sign} {claim['bar']:g} | {mark} |")
+    return "\n".join(lines)
+
+
+def rates_table(reports: Mapping[str, Any]) -> str:
+    """Rows a second of every contestant at every ratio, uniform keys; the names of ours in bold."""
+    rows = [r for r in reports["windows"]["rows"] if r["keys"] == "uniform"]
+    ratios = sorted({r["ratio"] for r in rows})
+    lines = [
+        "| rows a second at RANGE/SLIDE of | " + " | ".join(map(str, ratios)) + " |",
+        "|---" * (1 + len(ratios)) + "|",
+    ]
+    for name in dict.fromkeys(r["contestant"] for r in rows):
+        by_ratio = {r["ratio"]: r["rows_per_second"] for r in rows if r["contestant"] == name}
+        lines.append(f"| {_bold(name)} | " + " | ".join(_rate(by_ratio.get(r)) for r in ratios) + " |")
+    return "\n".join(lines)
+
+
+def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows of a report as they are."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    lines = ["| " + " | ".join(c.replace("_", " ") for c in columns) + " |", "|---" * len(columns) + "|"]
+    lines += ["| " + " | ".join(_plain(row.get(c)) for c in columns) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "claims": claims_table,
+    "rates": rates_table,
+    "latency": lambda reports: rows_table(reports["latency"]["rows"]),
+    "memory": lambda reports: rows_table(reports["memory"]["rows"]),
+}
+
+
+def refreshed(page: str, reports: Mapping[str, Any]) -> str:
+    """The page with its figures as they are now."""
+    return _BLOCK.sub(lambda m: m.group(1) + TABLES[m.group("name")](reports) + "\n" + m.group(3), page)
+
+
+def refresh() -> None:
+    """Write the figures into the pages that have some."""
+    reports = saved()
+    for path in PAGES:
+        path.write_text(refreshed(path.read_text(), reports))
+
+
+def _bold(name: str) -> str:
+    return f"**{name}**" if name in ("in-process", "Spark batch", "Spark streaming") else name
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _rate(value: int | None) -> str:
+    if value is None:
+        return "–"
+    return (
+        f"{value / 1e6:.1f} M" if value >= 1e6 else f"{value / 1e3:.0f} K" if value >= 1e4 else f"{value / 1e3:.1f} K"
+    )
+
+
+def _plain(value: object) -> str:
+    return "" if value is None else f"{value:,}".replace(",", " ") if isinstance(value, int | float) else str(value)
