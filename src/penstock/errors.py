@@ -77,5 +77,9 @@ class ElementError(PenstockError):
     """Elements contradict one another: an adjust without its event, a lifetime that ends before its start."""
 
 
+class MergeError(PenstockError):
+    """A merge was asked for something that its inputs do not allow."""
+
+
 class SourceError(PenstockError):
     """A source cannot be read."""

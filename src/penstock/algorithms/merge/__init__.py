@@ -1,0 +1,1 @@
+"""Logical merge: one clean stream out of replicas that are physically different (LMerge)."""

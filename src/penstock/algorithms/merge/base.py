@@ -1,0 +1,220 @@
+"""What every merge has: inputs that come and go, and elements that are taken one at a time.
+
+An input that attaches late names a time from which it is complete: it brings every event that ends at or after it. It
+*joins* when the output has come that far; until then it does not drive the output, since what it has not seen would be
+taken for removed. An input that leaves is forgotten. As long as one joined input is left the output goes on.
+
+An element that contradicts what its own input said before (a bound that goes back, an insert below it, an adjust of an
+event that is not there) is put aside with the reason, and counts nowhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.errors import MergeError
+from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation, linear
+from penstock.model.time import END_OF_TIME, MIN_TICK
+
+
+@dataclass(frozen=True)
+class Misstep:
+    """An element that its own input contradicts."""
+
+    input: str
+    element: Element
+    reason: str
+
+
+@dataclass
+class Input:
+    """One input: how far it has come, and from when on it is complete."""
+
+    name: str
+    number: int
+    complete_from: int = MIN_TICK
+    joined: bool = True
+    stable: int = MIN_TICK
+    greatest: int = MIN_TICK
+    """The greatest start of its inserts."""
+    unfrozen: int = 0
+    """How many of its events the output has not passed."""
+
+    @property
+    def bit(self) -> int:
+        """Its place in a set of inputs."""
+        return 1 << self.number
+
+
+@dataclass
+class Counts:
+    """What went in and came out; adjusts that come out are the chattiness of the merge."""
+
+    inserts_in: int = 0
+    adjusts_in: int = 0
+    inserts_out: int = 0
+    adjusts_out: int = 0
+    removals_out: int = 0
+    waited: int = 0
+    """Over all events that came out: how many elements were taken between the first sight of one and its output."""
+
+    @property
+    def taken(self) -> int:
+        """Inserts and adjusts that went in."""
+        return self.inserts_in + self.adjusts_in
+
+
+class LogicalMerge(ABC):
+    """A merge of replicas; `attribute` names the time attribute in the punctuation that comes out."""
+
+    name = ""
+
+    def __init__(self, inputs: Iterable[str] = (), *, attribute: str = "vs", width: int | None = None) -> None:
+        """`width` is the number of values in a payload, if it is to be checked."""
+        self.attribute, self.width = attribute, width
+        self.inputs: dict[str, Input] = {}
+        self.missteps: list[Misstep] = []
+        self.counts = Counts()
+        self.stable = MIN_TICK
+        """The bound that the output has reached."""
+        self.max_stable = MIN_TICK
+        """The bound that a joined input has reached; the output may lag behind it."""
+        self.out: list[Element] = []
+        for each in inputs:
+            self.attach(each)
+
+    # Inputs
+
+    def attach(self, name: str, complete_from: int = MIN_TICK) -> Input:
+        """A new input, complete from a time on; without one, it brings the stream from its beginning."""
+        if name in self.inputs:
+            raise MergeError("There is an input of that name.", got=name, hint="detach it first, or restart it")
+        used = {i.number for i in self.inputs.values()}
+        number = next(n for n in range(len(used) + 1) if n not in used)
+        made = Input(name, number, complete_from, self._has_joined(complete_from))
+        self.inputs[name] = made
+        return made
+
+    def detach(self, name: str) -> None:
+        """An input leaves; the last one cannot, since nothing would drive the output."""
+        leaving = self._input(name)
+        if len(self.inputs) == 1:
+            raise MergeError("The last input cannot be detached.", got=name, hint="attach another one first")
+        rest = [i for i in self.inputs.values() if i is not leaving]
+        if leaving.joined and not any(i.joined for i in rest):
+            raise MergeError(
+                "No other input has joined yet: what they have not seen would be lost.",
+                got=name,
+                hint=f"wait until the output has reached {min(i.complete_from for i in rest)}",
+            )
+        del self.inputs[name]
+        self.forget(leaving)
+
+    def restart(self, name: str, complete_from: int = MIN_TICK) -> None:
+        """An input begins again, from its beginning or from a time on; what it said before no longer binds it."""
+        old = self._input(name)
+        self.forget(old)
+        old.complete_from, old.joined = complete_from, self._has_joined(complete_from)
+        old.stable = old.greatest = MIN_TICK
+        old.unfrozen = 0
+
+    def _input(self, name: str) -> Input:
+        if name not in self.inputs:
+            raise MergeError("There is no such input.", got=name, hint=f"the inputs are {', '.join(self.inputs)}")
+        return self.inputs[name]
+
+    def _has_joined(self, complete_from: int) -> bool:
+        return complete_from == MIN_TICK or self.max_stable >= complete_from
+
+    def _join(self) -> list[Input]:
+        """Inputs whose time the output has reached may drive it from now on; those that now do."""
+        joining = [i for i in self.inputs.values() if not i.joined and self.max_stable >= i.complete_from]
+        for each in joining:
+            each.joined = True
+        return joining
+
+    # Elements
+
+    def push(self, name: str, element: Element) -> list[Element]:
+        """Take an element of an input; what the output is to say."""
+        each = self.inputs.get(name) or self._input(name)
+        kind = type(element)
+        if kind is Insert:
+            payload, vs = element.payload, element.vs  # type: ignore[union-attr]
+            if vs < each.stable:
+                self.reject(each, element, f"an insert at {vs}, below the input's own bound {each.stable}")
+            elif self.width is not None and len(payload) != self.width:  # type: ignore[arg-type]
+                self.reject(each, element, f"a payload of {len(payload)} values where {self.width} were expected")  # type: ignore[arg-type]
+            else:
+                self.counts.inserts_in += 1
+                self.insert(each, element)  # type: ignore[arg-type]
+        elif kind is Adjust:
+            if element.lateness_time < each.stable:  # type: ignore[union-attr]
+                self.reject(each, element, f"an adjust below the input's own bound {each.stable}")
+            else:
+                self.counts.adjusts_in += 1
+                self.adjust(each, element)  # type: ignore[arg-type]
+        elif isinstance(element, Punctuation) and element.is_linear:
+            self._take_bound(each, element)
+        elif not isinstance(element, Punctuation):
+            self.reject(each, element, "not an element")
+        out = self.out
+        if out:
+            self.out = []
+        return out
+
+    def _take_bound(self, each: Input, element: Punctuation) -> None:
+        bound = element.value
+        if bound < each.stable:
+            self.reject(each, element, f"a bound of {bound} after one of {each.stable}")
+            return
+        each.stable = bound
+        self.bound(each, bound)
+
+    def reject(self, each: Input, element: Element, reason: str) -> None:
+        """Put an element aside."""
+        self.missteps.append(Misstep(each.name, element, reason))
+
+    # What an algorithm does
+
+    @abstractmethod
+    def insert(self, each: Input, element: Insert) -> None:
+        """An event comes."""
+
+    @abstractmethod
+    def adjust(self, each: Input, element: Adjust) -> None:
+        """An event's end moves."""
+
+    @abstractmethod
+    def bound(self, each: Input, bound: int) -> None:
+        """An input says how far it has come."""
+
+    @abstractmethod
+    def forget(self, each: Input) -> None:
+        """An input has left or begins again."""
+
+    # Output
+
+    def emit_insert(self, element: Insert) -> None:
+        """Put an event out."""
+        self.counts.inserts_out += 1
+        self.out.append(element)
+
+    def emit_adjust(self, payload: Payload, vs: int, v_old: int, ve: int) -> None:
+        """Move the end of an event that was put out, or take it back."""
+        self.counts.adjusts_out += 1
+        self.counts.removals_out += ve == vs
+        self.out.append(Adjust(payload, vs, v_old, ve))
+
+    def emit_bound(self, bound: int) -> None:
+        """Say how far the output has come, if it is further than before."""
+        if bound > self.stable:
+            self.stable = bound
+            self.out.append(linear(self.attribute, bound))
+
+    @property
+    def ended(self) -> bool:
+        """Whether the output has said its last."""
+        return self.stable == END_OF_TIME

@@ -1,0 +1,125 @@
+"""The two-tier index of R3: events by start and payload, and for each the end that every input gives it (in2t).
+
+The second tier is kept small: most replicas agree, so a node holds one end, the set of inputs that gave it as the bits
+of an integer, and a table for those that differ, if there are any. A payload is held once, whatever the number of
+inputs.
+
+The tree of the paper serves to find the events that a bound freezes. Here nodes also wait in two queues, by start and
+by end, so that a bound visits the events that it freezes and not all that are half frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from penstock.algorithms.merge.base import Input
+from penstock.model.elements import Payload
+from penstock.model.time import END_OF_TIME
+
+Key = tuple[int, Payload]
+
+
+class Node:
+    """An event with the ends that the inputs give it, and the end it has in the output."""
+
+    __slots__ = ("bits", "end", "first_seen", "others", "out", "payload", "vs")
+
+    def __init__(self, payload: Payload, vs: int, end: int, bits: int, first_seen: int) -> None:
+        """`end` is that of the input that brought it."""
+        self.payload, self.vs, self.end, self.bits, self.first_seen = payload, vs, end, bits, first_seen
+        self.others: dict[int, int] | None = None
+        self.out: int | None = None
+
+    def end_of(self, each: Input) -> int | None:
+        """The end that an input gives the event; None if the input does not have it."""
+        if not self.bits & each.bit:
+            return None
+        if self.others is not None:
+            return self.others.get(each.number, self.end)
+        return self.end
+
+    def set_end(self, each: Input, end: int | None) -> None:
+        """An input gives the event an end, or takes it back."""
+        if end is None:
+            self.bits &= ~each.bit
+            if self.others is not None:
+                self.others.pop(each.number, None)
+            return
+        self.bits |= each.bit
+        if end == self.end:
+            if self.others is not None:
+                self.others.pop(each.number, None)
+        else:
+            if self.others is None:
+                self.others = {}
+            self.others[each.number] = end
+
+
+class Calendar:
+    """Nodes that wait for a bound to pass a time."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._days: dict[int, list[Node]] = {}
+        self._times: list[int] = []
+
+    def add(self, time: int, node: Node) -> None:
+        """A node waits for a time to be passed."""
+        day = self._days.get(time)
+        if day is None:
+            self._days[time] = [node]
+            heappush(self._times, time)
+        else:
+            day.append(node)
+
+    def take(self, bound: int) -> Iterator[Node]:
+        """The nodes whose time lies before a bound; the end of time passes all."""
+        times = self._times
+        while times and (times[0] < bound or bound == END_OF_TIME):
+            yield from self._days.pop(heappop(times))
+
+    def first_living(self, index: TwoTierIndex) -> int | None:
+        """The least time for which a node waits that is still in an index; others are forgotten on the way."""
+        times = self._times
+        while times:
+            day = [n for n in self._days[times[0]] if index.lives(n)]
+            if day:
+                self._days[times[0]] = day
+                return times[0]
+            del self._days[heappop(times)]
+        return None
+
+
+class TwoTierIndex:
+    """The living events of all inputs."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.nodes: dict[Key, Node] = {}
+        self.starts = Calendar()
+        self.ends = Calendar()
+
+    def find(self, vs: int, payload: Payload) -> Node | None:
+        """The node of an event."""
+        return self.nodes.get((vs, payload))
+
+    def add(self, node: Node) -> None:
+        """A new event."""
+        self.nodes[node.vs, node.payload] = node
+        self.starts.add(node.vs, node)
+        self.ends.add(node.end, node)
+
+    def remove(self, node: Node) -> None:
+        """An event that is done with; the queues forget it when its time comes."""
+        self.nodes.pop((node.vs, node.payload), None)
+
+    def lives(self, node: Node) -> bool:
+        """Whether a node taken from a queue is still in the index."""
+        return self.nodes.get((node.vs, node.payload)) is node
+
+    def frozen_by(self, bound: int) -> list[Node]:
+        """The living nodes that have a start, or an end in some input or in the output, that only now is passed."""
+        found = {id(n): n for n in self.starts.take(bound)}
+        found.update((id(n), n) for n in self.ends.take(bound))
+        return [n for n in found.values() if self.lives(n)]

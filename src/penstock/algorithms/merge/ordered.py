@@ -1,0 +1,164 @@
+"""R0, R1 and R2: merges of ordered, insert-only streams, with next to no state (section IV-A).
+
+All three follow the input that is furthest ahead: an insert that is behind the greatest start put out has been seen.
+They differ in what tells inserts of the same start apart: nothing (R0: starts strictly increase), their place among the
+ties (R1: ties come in the same order everywhere), or their payload (R2: payload and start are a key).
+
+An input that attached late is complete only from some time on, so its inserts are held back until the output is there:
+they would make the events between look old. A replayed input is counted anew when its starts go back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from penstock.algorithms.merge.base import Input, LogicalMerge
+from penstock.model.batch import Batch
+from penstock.model.elements import Adjust, Insert
+from penstock.model.time import END_OF_TIME, MIN_TICK
+
+
+class OrderedMerge(LogicalMerge):
+    """What the three share."""
+
+    max_vs = MIN_TICK
+    """The greatest start put out."""
+
+    def insert(self, each: Input, element: Insert) -> None:
+        """Put it out if it is new; below the output's own bound nothing is."""
+        each.greatest = max(each.greatest, element.vs)
+        if self.is_new(each, element) and element.vs >= self.stable and (each.joined or self._joins(each)):
+            self.take(element)
+            self.emit_insert(element)
+
+    def _joins(self, each: Input) -> bool:
+        """Everything before the start that was put out last has come, so an input complete from there has joined."""
+        each.joined = self.max_vs >= each.complete_from or self.max_stable >= each.complete_from
+        return each.joined
+
+    def adjust(self, each: Input, element: Adjust) -> None:
+        """There are none in such streams."""
+        self.reject(each, element, f"an adjust in a stream that was declared insert-only ({self.name})")
+
+    def bound(self, each: Input, bound: int) -> None:
+        """The output has come as far as the input that is furthest ahead, if that one misses nothing."""
+        if not each.joined and not self._joins(each):
+            return
+        if bound > self.max_stable:
+            self.max_stable = bound
+            self._join()
+            self.emit_bound(bound)
+
+    def forget(self, each: Input) -> None:
+        """Only R1 keeps something per input."""
+
+    def is_new(self, each: Input, element: Insert) -> bool:
+        """Whether the event has not been put out."""
+        raise NotImplementedError
+
+    def take(self, element: Insert) -> None:
+        """The event is put out."""
+        raise NotImplementedError
+
+
+class R0(OrderedMerge):
+    """Strictly increasing starts: an insert is new if it increases the greatest start."""
+
+    name = "R0"
+
+    def is_new(self, each: Input, element: Insert) -> bool:
+        """By its start alone."""
+        return element.vs > self.max_vs
+
+    def take(self, element: Insert) -> None:
+        """Remember the start."""
+        self.max_vs = element.vs
+
+    def push_batch(self, name: str, batch: Batch) -> Batch | None:
+        """A batch of inserts of one input, in order: the part of it that is new, without looking at rows one by one."""
+        each = self._input(name)
+        times = batch.times()
+        if not len(times):
+            return None
+        first, last = int(times[0]), int(times[-1])
+        if first < each.stable or not (np.diff(times) > 0).all():
+            return self._by_element(each, batch)
+        each.greatest = max(each.greatest, last)
+        self.counts.inserts_in += len(times)
+        if last <= self.max_vs or last < self.stable or not (each.joined or self._joins(each)):
+            return None
+        cut = int(np.searchsorted(times, max(self.max_vs + 1, self.stable)))
+        self.max_vs = last
+        self.counts.inserts_out += len(times) - cut
+        return Batch(batch.schema, table=batch.table.slice(cut)) if cut else batch
+
+    def _by_element(self, each: Input, batch: Batch) -> Batch | None:
+        """A batch in which something is wrong: each element by itself, so that only the wrong ones are put aside."""
+        kept: list[bool] = []
+        previous = MIN_TICK
+        for event in batch.inserts():
+            if event.vs <= previous:
+                self.reject(each, event, f"a start of {event.vs} after one of {previous} in a strictly ordered stream")
+                kept.append(False)
+                continue
+            previous = event.vs
+            kept.append(any(isinstance(e, Insert) for e in self.push(each.name, event)))
+        return batch.select(kept) if any(kept) else None
+
+
+class R1(OrderedMerge):
+    """Ties in the same order everywhere: an insert is new if its input has brought more ties than were put out."""
+
+    name = "R1"
+    _ties_out = 0
+
+    def __init__(self, *args: object, **options: object) -> None:
+        """As any merge."""
+        self._ties: dict[int, tuple[int, int]] = {}
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+
+    def is_new(self, each: Input, element: Insert) -> bool:
+        """By its place among the ties of its start; an input counts from the first of them."""
+        vs, count = self._ties.get(each.number, (MIN_TICK, 0))
+        count = count + 1 if vs == element.vs else 1
+        self._ties[each.number] = element.vs, count
+        return element.vs > self.max_vs or (element.vs == self.max_vs and count > self._ties_out)
+
+    def take(self, element: Insert) -> None:
+        """One more tie, or the first of a new start."""
+        self._ties_out = self._ties_out + 1 if element.vs == self.max_vs else 1
+        self.max_vs = element.vs
+
+    def forget(self, each: Input) -> None:
+        """Its count."""
+        self._ties.pop(each.number, None)
+
+
+class R2(OrderedMerge):
+    """Payload and start are a key: an insert is new if its payload is not among those of the greatest start."""
+
+    name = "R2"
+
+    def __init__(self, *args: object, **options: object) -> None:
+        """As any merge."""
+        self._seen: set[Hashable] = set()
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+
+    def is_new(self, each: Input, element: Insert) -> bool:
+        """By its payload, among those that started with it."""
+        return element.vs > self.max_vs or (element.vs == self.max_vs and element.payload not in self._seen)
+
+    def take(self, element: Insert) -> None:
+        """Remember the payload as long as its start is the greatest."""
+        if element.vs > self.max_vs:
+            self.max_vs = element.vs
+            self._seen.clear()
+        self._seen.add(element.payload)
+
+    def bound(self, each: Input, bound: int) -> None:
+        """Once the output has passed a start, its payloads are no longer needed."""
+        super().bound(each, bound)
+        if self.stable > self.max_vs or self.stable == END_OF_TIME:
+            self._seen.clear()

@@ -1,0 +1,173 @@
+"""R3: inserts, adjusts and bounds in any order, where payload and start are a key (section IV-B, with its errata).
+
+An insert of an event that is known records the end that its input gives it. An adjust changes that end. A bound makes
+the output agree with the verdict on the events that it freezes: it introduces what is missing, removes what the verdict
+does not have, moves ends that would freeze wrongly, and gives up what is done with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.algorithms.merge.base import Input
+from penstock.algorithms.merge.index import Calendar, Node, TwoTierIndex
+from penstock.algorithms.merge.policies import FirstSeen, MostUnfrozen
+from penstock.algorithms.merge.revisable import RevisableMerge
+from penstock.model.elements import Adjust, Insert
+
+
+class R3(RevisableMerge):
+    """The merge with the two-tier index."""
+
+    name = "R3"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """As any revisable merge."""
+        self.index = TwoTierIndex()
+        self.waiting = Calendar()
+        """By start: events that are half frozen and not yet out (conservative policy)."""
+        super().__init__(*args, **options)
+        self._first_seen = type(self.policy) is FirstSeen
+        self._counts_unfrozen = isinstance(self.policy, MostUnfrozen)
+
+    # Elements
+
+    def insert(self, each: Input, element: Insert) -> None:
+        """A new event, or another input's word on a known one."""
+        vs = element.vs
+        each.greatest = max(each.greatest, vs)
+        node = self.index.nodes.get((vs, element.payload))
+        if node is None:
+            if vs < self.frozen:
+                return  # it has been decided: the event is done with, or the verdict did not have it
+            node = Node(element.payload, vs, element.ve, each.bit, self.counts.taken)
+            self.index.add(node)
+        elif node.bits & each.bit:
+            self.reject(each, element, "the event is there already: payload and start are not a key (R4 allows that)")
+            return
+        elif element.ve == node.end:
+            node.bits |= each.bit
+        else:
+            node.set_end(each, element.ve)
+            self.index.ends.add(element.ve, node)
+        if self._counts_unfrozen:
+            each.unfrozen += 1
+        if not self._first_seen:
+            self.policy.reported(self, node, each)
+        elif node.out is None:
+            node.out = element.ve
+            self.counts.inserts_out += 1
+            self.counts.waited += self.counts.taken - node.first_seen
+            self.out.append(element)
+
+    def adjust(self, each: Input, element: Adjust) -> None:
+        """An input moves an end or removes an event."""
+        node = self.index.nodes.get((element.vs, element.payload))
+        end = None if node is None else node.end_of(each)
+        if node is None or end is None:
+            if element.vs >= self.frozen:
+                self.reject(each, element, "an adjust of an event that the input has not reported")
+            return
+        if end != element.v_old:
+            self.reject(each, element, f"an adjust of an event that ends at {end}, not at {element.v_old}")
+            return
+        if element.ve == element.vs:
+            node.set_end(each, None)
+            if self._counts_unfrozen:
+                each.unfrozen -= 1
+        else:
+            node.set_end(each, element.ve)
+            self.index.ends.add(element.ve, node)
+        self.policy.moved(self, node, each)
+        if not node.bits and node.out is None:
+            self.index.remove(node)
+
+    # Bounds
+
+    def freeze(self, bound: int, voters: list[Input]) -> None:
+        """Agree on the events whose start or end is passed."""
+        for node in self.index.frozen_by(bound):
+            if self._counts_unfrozen and node.vs >= self.frozen:
+                for each in self.inputs.values():
+                    each.unfrozen -= bool(node.bits & each.bit)
+            self._agree(node, self._verdict(node, voters), bound)
+
+    @staticmethod
+    def _verdict(node: Node, voters: list[Input]) -> int | None:
+        """The end that the voters give an event: that of most of them, the first among equals."""
+        if len(voters) == 1:
+            return node.end_of(voters[0])
+        return Counter(node.end_of(v) for v in voters).most_common(1)[0][0]
+
+    def _agree(self, node: Node, end: int | None, bound: int) -> None:
+        if end is None:
+            if node.out is not None and node.vs >= self.stable:
+                self.emit_adjust(node.payload, node.vs, node.out, node.vs)
+            self.index.remove(node)
+            return
+        final = self.is_final(end, bound)
+        if node.out is None:
+            if self.policy.final_only and not final:
+                self.waiting.add(node.vs, node)
+                return
+            self._show(node, end)
+        elif node.out != end and (final or self.is_final(node.out, bound)):
+            self._show(node, end)
+        if final:
+            self.index.remove(node)
+
+    def _show(self, node: Node, end: int) -> None:
+        """Give the event this end in the output, if the output's bound allows."""
+        if node.out is None:
+            if node.vs < self.stable:
+                return
+            self.counts.waited += self.counts.taken - node.first_seen
+            self.emit_insert(Insert(node.payload, node.vs, end))
+        elif min(node.out, end) < self.stable:
+            return
+        else:
+            self.emit_adjust(node.payload, node.vs, node.out, end)
+        node.out = end
+
+    def output_bound(self, frozen: int) -> int:
+        """Where events wait for their end, the output waits for the oldest of them."""
+        oldest = self.waiting.first_living(self.index)
+        return frozen if oldest is None else min(frozen, oldest)
+
+    # For policies
+
+    def living(self) -> Iterator[Node]:
+        """Every event in the index."""
+        return iter(self.index.nodes.values())
+
+    def has(self, node: Node, each: Input) -> bool:
+        """By its bit."""
+        return bool(node.bits & each.bit)
+
+    def holders(self, node: Node) -> int:
+        """By the bits."""
+        return node.bits.bit_count()
+
+    def drop(self, node: Node, each: Input) -> None:
+        """An event that no input has is removed from the index once it is not out."""
+        node.set_end(each, None)
+        if not node.bits and node.out is None:
+            self.index.remove(node)
+
+    def introduce(self, node: Node, each: Input) -> None:
+        """The first word on an event."""
+        end = node.end_of(each)
+        if node.out is None and end is not None:
+            self._show(node, end)
+
+    def reflect(self, node: Node, each: Input) -> None:
+        """The end that an input gives, or none."""
+        end = node.end_of(each)
+        if end is None:
+            if node.out is not None and node.vs >= self.stable:
+                self.emit_adjust(node.payload, node.vs, node.out, node.vs)
+                node.out = None
+        elif node.out != end:
+            self._show(node, end)

@@ -1,0 +1,147 @@
+"""After every single element of random runs the output is compatible with the inputs; at the end it is equivalent.
+
+Disorder, revisions, removals, duplicates, inputs that leave, that attach late and that begin again; for each algorithm
+and each policy, with two to six inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.algorithms.merge.base import LogicalMerge
+from penstock.algorithms.merge.baselines import CleanseThenR1, R3Minus
+from penstock.algorithms.merge.ordered import R0, R1, R2
+from penstock.algorithms.merge.policies import NAMES
+from penstock.algorithms.merge.r3 import R3
+from penstock.algorithms.merge.r4 import R4
+from penstock.model.elements import Element, Punctuation
+from penstock.model.tdb import TDB, Event, tdb
+from penstock.reference.merge import Prefix, incompatibilities, incompatibilities_of_bags, prefix
+from penstock.testing.asserts import assert_same
+from penstock.testing.replicas import histories, ordered_replicas, replicas
+
+POLICIES = sorted(NAMES.values())
+Check = Callable[[Sequence[Prefix], Prefix], list[str]]
+
+
+class Run:
+    """A merge that is watched: what every input and the output have said so far."""
+
+    def __init__(self, merge: LogicalMerge, check: Check) -> None:
+        self.merge, self.check = merge, check
+        self.said: dict[str, list[Element]] = {name: [] for name in merge.inputs}
+        self.output: list[Element] = []
+
+    def push(self, name: str, element: Element) -> None:
+        self.said.setdefault(name, []).append(element)
+        for out in self.merge.push(name, element):
+            self._assert_sound(out)
+            self.output.append(out)
+        reasons = self.check([prefix(said) for said in self.said.values()], prefix(self.output))
+        assert not reasons, f"after {element} of {name}: {reasons}\noutput: {self.output}"
+
+    def _assert_sound(self, out: Element) -> None:
+        """No element contradicts a bound that the output gave before."""
+        bound = prefix(self.output).bound
+        if isinstance(out, Punctuation):
+            assert out.value > bound
+        else:
+            assert getattr(out, "lateness_time", out.vs) >= bound
+
+    def interleave(self, data: st.DataObject, streams: dict[str, list[Element]]) -> None:
+        """Element by element, from any input."""
+        queues = {name: list(stream) for name, stream in streams.items()}
+        while any(queues.values()):
+            name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
+            self.push(name, queues[name].pop(0))
+
+
+def watched(merge: LogicalMerge, *, bag: bool = False) -> Run:
+    return Run(merge, incompatibilities_of_bags if bag else incompatibilities)
+
+
+def names(data: st.DataObject) -> list[str]:
+    return [f"in{i}" for i in range(data.draw(st.integers(2, 6), label="inputs"))]
+
+
+def assert_equivalent(run: Run, events: list[Event]) -> None:
+    assert run.merge.missteps == []
+    assert_same(TDB(events), tdb(run.output))
+    assert run.merge.ended
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(data=st.data())
+def test_r3_with_every_policy(policy: str, data: st.DataObject) -> None:
+    events = data.draw(histories())
+    inputs = names(data)
+    lag = data.draw(st.sampled_from([0, 0, 2]))
+    run = watched(R3(inputs, policy=policy, lag=lag))
+    run.interleave(data, {n: data.draw(replicas(events)) for n in inputs})
+    assert_equivalent(run, events)
+    assert not list(run.merge.living())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(data=st.data())
+def test_r4_with_every_policy(policy: str, data: st.DataObject) -> None:
+    events = data.draw(histories(bag=True))
+    inputs = names(data)
+    run = watched(R4(inputs, policy=policy), bag=True)
+    run.interleave(data, {n: data.draw(replicas(events, bag=True)) for n in inputs})
+    assert_equivalent(run, events)
+    assert not list(run.merge.living())  # type: ignore[attr-defined]
+
+
+@given(data=st.data())
+def test_r4_over_streams_with_a_key_is_compatible_as_r3_is(data: st.DataObject) -> None:
+    events = data.draw(histories())
+    inputs = names(data)
+    run = watched(R4(inputs))
+    run.interleave(data, {n: data.draw(replicas(events)) for n in inputs})
+    assert_equivalent(run, events)
+
+
+@pytest.mark.parametrize("algorithm", [R3Minus, CleanseThenR1])
+@given(data=st.data())
+def test_the_baselines(algorithm: type[LogicalMerge], data: st.DataObject) -> None:
+    events = data.draw(histories())
+    inputs = names(data)
+    run = watched(algorithm(inputs))
+    run.interleave(data, {n: data.draw(replicas(events)) for n in inputs})
+    assert_equivalent(run, events)
+
+
+def one_per_start(events: list[Event]) -> list[Event]:
+    return list({vs: (p, vs, ve) for p, vs, ve in events}.values())
+
+
+@given(data=st.data())
+def test_r0(data: st.DataObject) -> None:
+    events = one_per_start(data.draw(histories()))
+    inputs = names(data)
+    run = watched(R0(inputs))
+    run.interleave(data, {n: data.draw(ordered_replicas(events)) for n in inputs})
+    assert_equivalent(run, events)
+
+
+@given(data=st.data())
+def test_r1(data: st.DataObject) -> None:
+    events = data.draw(histories())
+    inputs = names(data)
+    run = watched(R1(inputs))
+    run.interleave(data, {n: data.draw(ordered_replicas(events)) for n in inputs})
+    assert_equivalent(run, events)
+
+
+@given(data=st.data())
+def test_r2(data: st.DataObject) -> None:
+    events = data.draw(histories())
+    inputs = names(data)
+    run = watched(R2(inputs))
+    run.interleave(data, {n: data.draw(ordered_replicas(events, shuffle_ties=True)) for n in inputs})
+    assert_equivalent(run, events)
