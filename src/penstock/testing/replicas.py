@@ -34,7 +34,8 @@ def replicas(
     taken = {(p, vs) for p, vs, _ in events}
     for payload, vs in draw(st.lists(st.tuples(st.sampled_from("abz"), st.integers(0, 12)), max_size=2, unique=True)):
         if bag or ((payload,), vs) not in taken:
-            lanes.append(draw(_spurious(((payload,), vs, vs + draw(st.integers(1, 8))))))
+            ve = vs + draw(st.integers(1, 8))
+            lanes.append([Insert((payload,), vs, ve), Adjust((payload,), vs, ve, vs)])  # and taken back
     elements: list[Element] = []
     bound = MIN_TICK
     while any(lanes):
@@ -80,13 +81,6 @@ def _lane(draw: st.DrawFn, event: Event) -> list[Element]:
         if new != old:
             elements.append(Adjust(payload, vs, old, new))
     return elements
-
-
-@st.composite
-def _spurious(draw: st.DrawFn, event: Event) -> list[Element]:
-    """An event that is taken back."""
-    payload, vs, ve = event
-    return [Insert(payload, vs, ve), Adjust(payload, vs, ve, vs)]
 
 
 def _time(element: Element) -> int:

@@ -35,7 +35,7 @@ def test_inputs_leave_attach_late_and_begin_again(policy: str, data: st.DataObje
     events = data.draw(histories())
     run = watched(R3(["steady", "other"], policy=policy))
     queues = {n: data.draw(replicas(events)) for n in ("steady", "other")}
-    fresh = 0
+    fresh = restarts = 0
     while any(queues.values()):
         action = data.draw(st.sampled_from(["push"] * 6 + ["detach", "attach", "restart"]))
         others = [n for n in queues if n != "steady"]
@@ -43,17 +43,19 @@ def test_inputs_leave_attach_late_and_begin_again(policy: str, data: st.DataObje
             name = data.draw(st.sampled_from(others))
             run.merge.detach(name)
             del queues[name]
+            run.said[f"{name}, before {len(run.said)}"] = run.said.pop(name, [])
         elif action == "attach" and fresh < 3:
             fresh += 1
             complete_from = data.draw(st.sampled_from([MIN_TICK, 5, 11]))
             name = f"late{fresh}"
             run.merge.attach(name, complete_from)
             queues[name] = data.draw(replicas(events, complete_from=complete_from))
-        elif action == "restart" and others:
+        elif action == "restart" and others and restarts < 2:
+            restarts += 1
             name = data.draw(st.sampled_from(others))
             run.merge.restart(name)
             queues[name] = data.draw(replicas(events))
-            run.said[name] = []
+            run.said[f"{name}, before {len(run.said)}"] = run.said.pop(name, [])  # it was a stream of its own
         else:
             name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
             run.push(name, queues[name].pop(0))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.errors import MergeError
 from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation, linear
@@ -41,6 +41,8 @@ class Input:
     """The greatest start of its inserts."""
     unfrozen: int = 0
     """How many of its events the output has not passed."""
+    held: list[Insert] = field(default_factory=list)
+    """What it brought before it joined, where that must wait."""
 
     @property
     def bit(self) -> int:
@@ -119,6 +121,7 @@ class LogicalMerge(ABC):
         old.complete_from, old.joined = complete_from, self._has_joined(complete_from)
         old.stable = old.greatest = MIN_TICK
         old.unfrozen = 0
+        old.held.clear()
 
     def _input(self, name: str) -> Input:
         if name not in self.inputs:
@@ -145,8 +148,8 @@ class LogicalMerge(ABC):
             payload, vs = element.payload, element.vs  # type: ignore[union-attr]
             if vs < each.stable:
                 self.reject(each, element, f"an insert at {vs}, below the input's own bound {each.stable}")
-            elif self.width is not None and len(payload) != self.width:  # type: ignore[arg-type]
-                self.reject(each, element, f"a payload of {len(payload)} values where {self.width} were expected")  # type: ignore[arg-type]
+            elif self.width is not None and len(payload) != self.width:
+                self.reject(each, element, f"a payload of {len(payload)} values where {self.width} were expected")
             else:
                 self.counts.inserts_in += 1
                 self.insert(each, element)  # type: ignore[arg-type]

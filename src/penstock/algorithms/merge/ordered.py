@@ -4,8 +4,8 @@ All three follow the input that is furthest ahead: an insert that is behind the 
 They differ in what tells inserts of the same start apart: nothing (R0: starts strictly increase), their place among the
 ties (R1: ties come in the same order everywhere), or their payload (R2: payload and start are a key).
 
-An input that attached late is complete only from some time on, so its inserts are held back until the output is there:
-they would make the events between look old. A replayed input is counted anew when its starts go back.
+An input that attached late is complete only from some time on, so its inserts are held until the output is there: they
+would make the events between look old. A replayed input is counted anew when its starts go back.
 """
 
 from __future__ import annotations
@@ -29,14 +29,12 @@ class OrderedMerge(LogicalMerge):
     def insert(self, each: Input, element: Insert) -> None:
         """Put it out if it is new; below the output's own bound nothing is."""
         each.greatest = max(each.greatest, element.vs)
-        if self.is_new(each, element) and element.vs >= self.stable and (each.joined or self._joins(each)):
+        if not each.joined:
+            each.held.append(element)
+        elif self.is_new(each, element) and element.vs >= self.stable:
             self.take(element)
             self.emit_insert(element)
-
-    def _joins(self, each: Input) -> bool:
-        """Everything before the start that was put out last has come, so an input complete from there has joined."""
-        each.joined = self.max_vs >= each.complete_from or self.max_stable >= each.complete_from
-        return each.joined
+            self._release()
 
     def adjust(self, each: Input, element: Adjust) -> None:
         """There are none in such streams."""
@@ -44,12 +42,25 @@ class OrderedMerge(LogicalMerge):
 
     def bound(self, each: Input, bound: int) -> None:
         """The output has come as far as the input that is furthest ahead, if that one misses nothing."""
-        if not each.joined and not self._joins(each):
-            return
-        if bound > self.max_stable:
+        if each.joined and bound > self.max_stable:
             self.max_stable = bound
-            self._join()
             self.emit_bound(bound)
+            self._release()
+
+    def _release(self) -> None:
+        """Inputs whose time has come join, and what they brought is taken up.
+
+        Everything before the start that was put out last has come, so that start counts as well as a bound.
+        """
+        if all(i.joined for i in self.inputs.values()):
+            return
+        reached = max(self.max_vs, self.max_stable)
+        for each in [i for i in self.inputs.values() if not i.joined and i.complete_from <= reached]:
+            each.joined = True
+            held, each.held = each.held, []
+            for element in held:
+                self.insert(each, element)
+            self.bound(each, each.stable)
 
     def forget(self, each: Input) -> None:
         """Only R1 keeps something per input."""
@@ -87,11 +98,15 @@ class R0(OrderedMerge):
             return self._by_element(each, batch)
         each.greatest = max(each.greatest, last)
         self.counts.inserts_in += len(times)
-        if last <= self.max_vs or last < self.stable or not (each.joined or self._joins(each)):
+        if not each.joined:
+            each.held += batch.inserts()
+            return None
+        if last <= self.max_vs or last < self.stable:
             return None
         cut = int(np.searchsorted(times, max(self.max_vs + 1, self.stable)))
         self.max_vs = last
         self.counts.inserts_out += len(times) - cut
+        self._release()
         return Batch(batch.schema, table=batch.table.slice(cut)) if cut else batch
 
     def _by_element(self, each: Input, batch: Batch) -> Batch | None:

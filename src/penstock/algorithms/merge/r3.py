@@ -81,8 +81,7 @@ class R3(RevisableMerge):
             node.set_end(each, element.ve)
             self.index.ends.add(element.ve, node)
         self.policy.moved(self, node, each)
-        if not node.bits and node.out is None:
-            self.index.remove(node)
+        self._tidy(node)
 
     # Bounds
 
@@ -151,9 +150,13 @@ class R3(RevisableMerge):
         return node.bits.bit_count()
 
     def drop(self, node: Node, each: Input) -> None:
-        """An event that no input has is removed from the index once it is not out."""
+        """Forget what an input said."""
         node.set_end(each, None)
-        if not node.bits and node.out is None:
+        self._tidy(node)
+
+    def _tidy(self, node: Node) -> None:
+        """An event that no input has and that is not out is gone, unless a bound has promised it."""
+        if not node.bits and node.out is None and node.vs >= self.frozen:
             self.index.remove(node)
 
     def introduce(self, node: Node, each: Input) -> None:
