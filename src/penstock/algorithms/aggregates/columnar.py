@@ -5,8 +5,8 @@ operations; rows that come one at a time are first gathered in a table per pane.
 the panes. Where windows tumble and only single rows have come, their tables are the windows, and results are made of
 them as they are.
 
-State: one page per pane (groups and numbers), one per pane of the leaving stack, one for the codes of groups, one for
-rows not yet brought down, one for the rest.
+State: one page per pane (groups and numbers), one per few panes of the leaving stack, one for the codes of groups, one
+for rows not yet brought down, one for the rest.
 """
 
 from __future__ import annotations
@@ -341,8 +341,6 @@ class ColumnarAggregate(Operator):
             state.holders[self.pages.get(f"p{pane}")[0]] -= 1
             state.weights.pop(pane, None)
             self.pages.delete(f"p{pane}")
-            if self.sliding.others:
-                self.pages.delete(f"s{pane}")
         state.panes = state.panes[cut:]
         live = np.flatnonzero(state.holders > 0)
         if len(self.codes) > 2 * len(live) + SPARE_CODES:
@@ -355,9 +353,7 @@ class ColumnarAggregate(Operator):
         for pane in state.panes:
             codes, numbers = self.pages.get(f"p{pane}")
             self.pages.put(f"p{pane}", (lookup[codes], numbers))
-            if self.sliding.others:
-                self.pages.delete(f"s{pane}")
-        self.sliding.renumber(state.totals, live)
+        self.sliding.renumber(state.totals, live, self.pages)
         state.holders = state.holders[live]
         self._codes = self.codes.keep(live)
         self._kept_codes = -1

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from penstock.algorithms.aggregates.measures import Array, Measure
 from penstock.algorithms.state import Pages
 
+STACK_PAGE = 32
+"""So many panes of the leaving stack are kept in one page, since it is written whole and read in order."""
 Pane = tuple[Array, list[Array]]
 """The codes of the groups in a pane, ascending, and per measure their numbers."""
 
@@ -31,6 +33,8 @@ class Totals:
     """Per other measure: the combination of the panes since `turned`."""
     turned: int | None = None
     """Panes before this one are in the leaving stack."""
+    stack: list[int] = field(default_factory=list)
+    """The numbers of the pages that hold the leaving stack, ascending."""
 
 
 class SlidingTotal:
@@ -65,16 +69,25 @@ class SlidingTotal:
         for pane in totals.inside[:cut]:
             self._leave(totals, pane, pages)
         totals.inside = totals.inside[cut:]
+        self._give_up_stack(totals, bisect_left(totals.stack, first_needed // STACK_PAGE), pages)
 
-    def renumber(self, totals: Totals, live: Array) -> None:
+    @staticmethod
+    def _give_up_stack(totals: Totals, count: int, pages: Pages) -> None:
+        """Forget the first pages of the leaving stack."""
+        for number in totals.stack[:count]:
+            pages.delete(f"s{number}")
+        totals.stack = totals.stack[count:]
+
+    def renumber(self, totals: Totals, live: Array, pages: Pages) -> None:
         """Only the groups with these codes are left; the stacks are made anew at the next window."""
+        self._give_up_stack(totals, len(totals.stack), pages)
         totals.added = {at: numbers[live] for at, numbers in totals.added.items()}
         totals.entered, totals.turned = {}, None
 
     def _numbers(self, totals: Totals, first: int, size: int, pages: Pages) -> list[Array]:
         leaving: list[Array] | None = None
         if self.others and totals.turned is not None and first < totals.turned:
-            leaving = pages.get(f"s{first}")
+            leaving = pages.get(f"s{first // STACK_PAGE}")[first]
         numbers: list[Array] = []
         other = 0
         for at, measure in enumerate(self.measures):
@@ -112,6 +125,8 @@ class SlidingTotal:
     def _turn(self, totals: Totals, panes: list[int], size: int, pages: Pages) -> None:
         """Stack the panes of a window; none has entered since."""
         running = [self.measures[at].neutral(size) for at in self.others]
+        self._give_up_stack(totals, len(totals.stack), pages)
+        stack: dict[int, dict[int, list[Array]]] = {}
         for pane in reversed(panes):
             codes, numbers = pages.get(f"p{pane}")
             following = []
@@ -121,7 +136,10 @@ class SlidingTotal:
                 mine[where] = self.measures[at].combine(mine[where], numbers[at])
                 following.append(mine)
             running = following
-            pages.put(f"s{pane}", running)
+            stack.setdefault(pane // STACK_PAGE, {})[pane] = running
+        totals.stack = sorted(stack)
+        for number, page in stack.items():
+            pages.put(f"s{number}", page)
         totals.turned = panes[-1] + 1
         for at in self.others:
             totals.entered[at] = self.measures[at].neutral(size)
