@@ -51,6 +51,14 @@ class Operator(ABC):
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Take a punctuation that arrived on `port`."""
 
+    def feedback(self, bound: int) -> int | None:
+        """The consumer no longer needs what ends before `bound`; what this operator no longer needs of its inputs.
+
+        None where that cannot be told. An operator may skip work and give up state for what is not needed; what it
+        still puts out must be right.
+        """
+        return None
+
     def attach(self, pages: Pages) -> None:
         """Use these pages from now on; what is in them is the operator's state."""
         self.pages = pages
@@ -63,6 +71,10 @@ class Operator(ABC):
 
 class Stateless(Operator):
     """An operator that passes linear punctuation on under its own name for the time attribute."""
+
+    def feedback(self, bound: int) -> int | None:
+        """A row lives as long as the row that it comes from, so what is not needed is the same."""
+        return bound
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Pass it on; a punctuation on attributes that do not survive is dropped, which is sound."""

@@ -15,6 +15,7 @@ from penstock.query.expressions import USER, Expression, walk
 from penstock.query.nodes import (
     Distinct,
     LandmarkWindow,
+    Merge,
     Node,
     NumberRows,
     PartitionedWindow,
@@ -32,6 +33,7 @@ FEATURES = {
     "project": "expressions and renaming",
     "user function": "Python functions of single values",
     "union": "bag union of streams (Meld)",
+    "merge": "logical merge of replicas (LMerge)",
     "distinct": "duplicate elimination",
     "row numbers": "WA row-num without a sequence column: rows numbered by arrival",
     "sliding window": "sliding and tumbling windows on time, integers and sequence columns",
@@ -104,6 +106,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                     yield "user function", node
             case Union():
                 yield "union", node
+            case Merge():
+                yield "merge", node
             case Distinct():
                 yield "distinct", node
             case WindowAggregate(window=window, aggregates=aggregates):

@@ -13,12 +13,13 @@ print(q.collect())
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.algorithms.aggregates.functions import UserAggregate
 from penstock.errors import StreamError
 from penstock.flow.local import LocalQuery
+from penstock.flow.replicas import merge_node
 from penstock.io.infer import parse_schema
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, concat
@@ -137,6 +138,36 @@ class Flow:
                     span_ticks(length, schema.domain)
             case Bounded(delay=delay) if delay is not None:
                 span_ticks(delay, schema.domain)
+
+    def merge(
+        self,
+        name: str,
+        streams: Sequence[str],
+        *,
+        key: Sequence[str] | None = None,
+        properties: StreamProperties | None = None,
+        algorithm: str | None = None,
+        policy: str = "half frozen",
+        lag: int = 0,
+        driver: str = "leading",
+        elements: bool = False,
+    ) -> Flow:
+        """Declare that some streams are replicas of one, which queries read under a new name.
+
+        Args:
+            name: what queries call the merged stream.
+            streams: the replicas, declared before, with the same columns.
+            key: columns that, with the time, tell any two rows of a replica apart; without a key, R4 merges them.
+            properties: more that is known of every replica.
+            algorithm: a stronger one than is needed.
+            policy: when a row comes out; for plain rows one that never takes a row back.
+            lag: ticks that the bound of the merged stream stays behind.
+            driver: whose bounds it follows: `leading`, `majority` or the name of a replica.
+            elements: whether rows are inserts and adjusts, see `pk.merge`.
+        """
+        node = merge_node(self.catalog, name, streams, key, properties, algorithm, policy, lag, driver, elements)
+        self.catalog.views[name.lower()] = node
+        return self
 
     def function(self, name: str, function: Callable[..., object], returns: str) -> Flow:
         """Register a Python function of single values for use in SQL; nulls reach it as None."""

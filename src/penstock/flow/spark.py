@@ -11,7 +11,7 @@ import pyarrow as pa
 from penstock.engines.base import check
 from penstock.engines.local.execution import late_schema
 from penstock.engines.spark.batch import BatchLowering
-from penstock.engines.spark.explain import how_batch, how_node, how_streaming, uses_user_aggregate
+from penstock.engines.spark.explain import how_batch, how_node, how_streaming, needs_host
 from penstock.engines.spark.run import SparkRun, start
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.streaming import Hosted
@@ -52,7 +52,7 @@ class SparkQuery(Query):
         check(
             plan, "Spark streaming" if self.is_streaming else "Spark batch", STREAMING if self.is_streaming else BATCH
         )
-        self._is_hosted = self.is_streaming or uses_user_aggregate(plan)
+        self._is_hosted = self.is_streaming or needs_host(plan)
 
     def explain(self) -> str:
         """The plan as a tree, with how Spark runs each operator and why."""

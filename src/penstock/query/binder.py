@@ -28,7 +28,6 @@ from penstock.query.nodes import (
     PartitionedWindow,
     Project,
     Select,
-    Source,
     Union,
     WindowAggregate,
 )
@@ -178,11 +177,10 @@ class _Binder:
         qualifiers = frozenset({(node.alias or name).lower()})
         if name.lower() in named:
             return _Scope(named[name.lower()], qualifiers)
-        info = self.catalog.stream(name)
-        if info is None:
-            known = [s.name for s in self.catalog.streams.values()]
-            raise self.error("Unknown stream.", node, got=name, hint=closest(name, known))
-        return _Scope(Source(info.name, info.schema, info.progress, info.properties), qualifiers)
+        source = self.catalog.source(name)
+        if source is None:
+            raise self.error("Unknown stream.", node, got=name, hint=closest(name, self.catalog.names))
+        return _Scope(source, qualifiers)
 
     def _select(self, tree: exp.Select, named: dict[str, Node]) -> Node:
         self._refuse(tree)

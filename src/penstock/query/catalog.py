@@ -11,6 +11,7 @@ from penstock.errors import StreamError
 from penstock.model.progress import Progress
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import DataType, Schema
+from penstock.query.nodes import Node, Source
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,26 @@ class Catalog:
     streams: dict[str, StreamInfo] = field(default_factory=dict)
     functions: dict[str, UserFunction] = field(default_factory=dict)
     aggregates: dict[str, tuple[UserAggregate, DataType]] = field(default_factory=dict)
+    views: dict[str, Node] = field(default_factory=dict)
+    """Plans that queries read like streams, by lower-case name."""
 
     def add_stream(self, stream: StreamInfo) -> None:
         """Declare a stream; a name can be used once."""
-        if stream.name.lower() in self.streams:
+        if stream.name.lower() in self.streams or stream.name.lower() in self.views:
             raise StreamError("There is a stream of that name already.", got=stream.name, hint="choose another name")
         self.streams[stream.name.lower()] = stream
+
+    def source(self, name: str) -> Node | None:
+        """What a query reads under a name: a stream, or the plan of a view."""
+        if name.lower() in self.views:
+            return self.views[name.lower()]
+        found = self.stream(name)
+        return None if found is None else Source(found.name, found.schema, found.progress, found.properties)
+
+    @property
+    def names(self) -> list[str]:
+        """What queries may read."""
+        return [*[s.name for s in self.streams.values()], *self.views]
 
     def stream(self, name: str) -> StreamInfo | None:
         """The stream of that name."""

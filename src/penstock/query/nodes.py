@@ -188,6 +188,52 @@ class Union(Node):
 
 
 @dataclass(frozen=True)
+class Merge(Node):
+    """Logical merge: streams that are replicas of one, as one (LMerge)."""
+
+    branches: tuple[Node, ...]
+    names: tuple[str, ...]
+    algorithm: str
+    policy: str = "half frozen"
+    lag: int = 0
+    driver: str = "leading"
+    elements: bool = False
+    """Whether rows are inserts and adjusts, with columns for start, end and old end, instead of plain events."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The replicas."""
+        return self.branches
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The first replica's."""
+        return self.branches[0].schema
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """What every replica promises; the output of an ordered merge is ordered, that of another is not."""
+        first = self.branches[0].properties
+        ordered = self.algorithm in ("R0", "R1", "R2")
+        return replace(
+            first,
+            ordered=ordered,
+            strictly_ordered=self.algorithm == "R0",
+            deterministic_ties=self.algorithm in ("R0", "R1"),
+            max_disorder=0 if ordered else None,
+            insert_only=not self.elements,
+        )
+
+    @property
+    def label(self) -> str:
+        """The replicas and how they are merged."""
+        how = self.algorithm if self.algorithm in ("R0", "R1", "R2") else f"{self.algorithm}, {self.policy}"
+        lag = f", {self.lag} ticks behind" if self.lag else ""
+        driver = f", bounds by {self.driver}" if self.driver != "leading" else ""
+        return f"Merge {', '.join(self.names)} (LMerge {how}{driver}{lag})"
+
+
+@dataclass(frozen=True)
 class Distinct(Unary):
     """Duplicates among the rows valid at one instant leave one row (DupElim)."""
 

@@ -17,7 +17,7 @@ from penstock.errors import UnsupportedError
 from penstock.model.batch import Row
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
-from penstock.query.nodes import Distinct, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.query.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 from penstock.reference.aggregates import aggregate
 from penstock.reference.scalars import Functions, same_row, value_of
 from penstock.reference.windows import extents
@@ -76,6 +76,8 @@ class _Evaluator:
             case Union():
                 both = [item for branch in node.branches for item in self.rows(branch)]
                 return sorted(both, key=lambda item: item[0])  # stable: one row in two branches comes in their order
+            case Merge(elements=False):
+                return self._merged(node)
             case Distinct():
                 return self._distinct(node)
             case WindowAggregate():
@@ -88,6 +90,18 @@ class _Evaluator:
 
     def _projected(self, node: Project, row: Row) -> Row:
         return tuple(value_of(e, row, node.input.schema, self.functions) for _, e in node.columns)
+
+    def _merged(self, node: Merge) -> list[Placed]:
+        """Complete replicas: each row as often as the replica has it that has it most often."""
+        best: dict[object, list[Placed]] = {}
+        for branch in node.branches:
+            by_row: dict[object, list[Placed]] = {}
+            for place, row in self.rows(branch):
+                by_row.setdefault(same_row(row), []).append((place, row))
+            for key, placed in by_row.items():
+                if len(placed) > len(best.get(key, ())):
+                    best[key] = placed
+        return sorted((p for placed in best.values() for p in placed), key=lambda item: item[0])
 
     def _distinct(self, node: Distinct) -> list[Placed]:
         schema = node.schema

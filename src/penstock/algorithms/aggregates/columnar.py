@@ -66,9 +66,11 @@ class ColumnarAggregate(Operator):
         key_schema: Schema,
         measures: tuple[Measure, ...],
         results: tuple[Result, ...],
+        lifetime: int = 1,
     ) -> None:
-        """`schema` is that of the results, `time` and `keys` are positions in the input."""
+        """`schema` is that of the results, `time` and `keys` are positions in the input, whose rows live `lifetime`."""
         super().__init__(schema)
+        self.lifetime = lifetime
         self.window, self.keys, self.key_schema = window, keys, key_schema
         self.measures, self.results = measures, results
         self.sliding = SlidingTotal(measures)
@@ -252,6 +254,19 @@ class ColumnarAggregate(Operator):
         if self.passed_on.advance(self.pages, out):
             yield self.output_bound(out)
 
+    def feedback(self, bound: int) -> int | None:
+        """Windows whose results are not needed count as closed, and what only they hold is given up."""
+        if bound == END_OF_TIME:
+            return END_OF_TIME
+        needed = self.window.first_needed(bound)
+        self._settle()
+        state = self._state()
+        if state.closed is None or needed > state.closed:
+            state.closed = needed
+            self._give_up(state, self.window.first_pane(needed))
+            self._save(state)
+        return self.window.start(needed) + self.lifetime
+
     def _close_tables(self, state: Slide, bound: int) -> list[Row]:
         """The results of tumbling windows of which only single rows have come."""
         pending: dict[int, Groups] = self.pages.get("pending") or {}
@@ -261,10 +276,13 @@ class ColumnarAggregate(Operator):
             return []
         rows: list[Row] = []
         for pane in closing:
-            rows += self._emit_rows(pane, *self.window.extent(pane), pending.pop(pane))
+            groups = pending.pop(pane)
+            if state.closed is None or pane >= state.closed:
+                rows += self._emit_rows(pane, *self.window.extent(pane), groups)
         self._forget_pane()
         self.pages.put("pending", pending)
-        state.closed = closing[-1] + 1 if first_open is None else first_open
+        reached = closing[-1] + 1 if first_open is None else first_open
+        state.closed = reached if state.closed is None else max(state.closed, reached)
         self._save(state)
         return rows
 

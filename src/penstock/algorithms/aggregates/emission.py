@@ -35,6 +35,18 @@ class WindowAggregateOperator(Operator):
         if self.passed_on.advance(self.pages, out):
             yield self.output_bound(out)
 
+    def feedback(self, bound: int) -> int | None:
+        """Windows whose results are not needed are given up, and so is what only they hold."""
+        if bound == END_OF_TIME:
+            return END_OF_TIME
+        needed = self.window.first_needed(bound)
+        self.skip_to(needed)
+        return self.window.start(needed) + self.grouping.schema.lifetime
+
+    @abstractmethod
+    def skip_to(self, wid: int) -> None:
+        """Windows before this one are not needed: none of them is put out, not even in part."""
+
     @abstractmethod
     def close(self, bound: int) -> Iterable[tuple[int, Table]]:
         """The windows that end at or before `bound`, in order, each with its groups; their state is given up."""

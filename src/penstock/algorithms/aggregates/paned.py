@@ -58,6 +58,17 @@ class PanedAggregate(WindowAggregateOperator):
             table = touched[pane] = self.pages.get(f"p{pane}") or {}
         return table
 
+    def skip_to(self, wid: int) -> None:
+        """Windows before it count as closed, and panes that only they hold are given up."""
+        already: int | None = self.pages.get("closed")
+        if already is not None and wid <= already:
+            return
+        first_needed = self.window.first_pane(wid)
+        if self.differential:
+            _Running(self).retire(first_needed)
+        self.pages.put("closed", wid)
+        self._purge(self.pages.get("panes") or [], first_needed)
+
     def close(self, bound: int) -> Iterable[tuple[int, Table]]:
         """Windows that hold at least one pane, up to the bound; then panes that no open window holds are given up."""
         index: list[int] = self.pages.get("panes") or []

@@ -12,7 +12,7 @@ from penstock.algorithms.aggregates.emission import WindowAggregateOperator
 from penstock.algorithms.aggregates.partials import Table
 from penstock.algorithms.operator import Outputs
 from penstock.model.batch import Batch
-from penstock.model.time import END_OF_TIME
+from penstock.model.time import END_OF_TIME, MIN_TICK
 
 
 class WidAggregate(WindowAggregateOperator):
@@ -21,21 +21,32 @@ class WidAggregate(WindowAggregateOperator):
     def process(self, port: int, batch: Batch) -> Outputs:
         """Update every window of every row."""
         open_ids: set[int] = self.pages.get("windows") or set()
+        needed: int = self.pages.get("needed") or MIN_TICK
         touched: dict[int, Table] = {}
         if self.grouping.is_columnar(batch):
             for pane, key, partials in self.grouping.reduce(batch, self.window.panes_of(batch.times())):
-                for wid in range(self.window.first_of_pane(pane), self.window.last_of_pane(pane) + 1):
+                for wid in range(max(self.window.first_of_pane(pane), needed), self.window.last_of_pane(pane) + 1):
                     self.grouping.merge(self._table(wid, touched), key, partials)
         else:
             time = batch.schema.time_index
             for row in batch.rows:
                 key, partials = self.grouping.key(row), self.grouping.lift(row)
                 for wid in self.window.wids(row[time]):  # type: ignore[arg-type]
+                    if wid < needed:
+                        continue
                     self.grouping.merge(self._table(wid, touched), key, partials)
         for wid, table in touched.items():
             self.pages.put(f"w{wid}", table)
         self.pages.put("windows", open_ids | touched.keys())
         return ()
+
+    def skip_to(self, wid: int) -> None:
+        """Forget the windows before it."""
+        open_ids: set[int] = self.pages.get("windows") or set()
+        for old in [w for w in open_ids if w < wid]:
+            self.pages.delete(f"w{old}")
+        self.pages.put("windows", {w for w in open_ids if w >= wid})
+        self.pages.put("needed", max(wid, self.pages.get("needed") or MIN_TICK))
 
     def _table(self, wid: int, touched: dict[int, Table]) -> Table:
         table = touched.get(wid)

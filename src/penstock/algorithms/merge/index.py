@@ -79,6 +79,10 @@ class Calendar:
         while times and (times[0] < bound or bound == END_OF_TIME):
             yield from self._days.pop(heappop(times))
 
+    def first(self) -> int | None:
+        """The least time for which something waits, be it still of interest or not."""
+        return self._times[0] if self._times else None
+
     def first_living(self, index: TwoTierIndex) -> int | None:
         """The least time for which a node waits that is still in an index; others are forgotten on the way."""
         times = self._times

@@ -7,14 +7,14 @@ does not have, moves ends that would freeze wrongly, and gives up what is done w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from penstock.algorithms.merge.base import Input
+from penstock.algorithms.merge.divergence import Divergence, Watch
 from penstock.algorithms.merge.index import Calendar, Node, TwoTierIndex
 from penstock.algorithms.merge.policies import FirstSeen, MostUnfrozen
-from penstock.algorithms.merge.revisable import RevisableMerge
+from penstock.algorithms.merge.revisable import UNDECIDED, RevisableMerge
 from penstock.model.elements import Adjust, Insert
 
 
@@ -23,8 +23,9 @@ class R3(RevisableMerge):
 
     name = "R3"
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        """As any revisable merge."""
+    def __init__(self, *args: Any, watch: Watch | None = None, **options: Any) -> None:
+        """As any revisable merge; a `watch` compares what every input says with what was put out."""
+        self.watch = watch
         self.index = TwoTierIndex()
         self.waiting = Calendar()
         """By start: events that are half frozen and not yet out (conservative policy)."""
@@ -40,8 +41,10 @@ class R3(RevisableMerge):
         each.greatest = max(each.greatest, vs)
         node = self.index.nodes.get((vs, element.payload))
         if node is None:
-            if vs < self.frozen:
-                return  # it has been decided: the event is done with, or the verdict did not have it
+            if vs < self.frozen:  # it has been decided: the event is done with, or the verdict did not have it
+                if self.watch is not None:
+                    self.watch.insert(each, element)
+                return
             node = Node(element.payload, vs, element.ve, each.bit, self.counts.taken)
             self.index.add(node)
         elif node.bits & each.bit:
@@ -69,6 +72,8 @@ class R3(RevisableMerge):
         if node is None or end is None:
             if element.vs >= self.frozen:
                 self.reject(each, element, "an adjust of an event that the input has not reported")
+            elif self.watch is not None:
+                self.watch.adjust(each, element)
             return
         if end != element.v_old:
             self.reject(each, element, f"an adjust of an event that ends at {end}, not at {element.v_old}")
@@ -85,26 +90,32 @@ class R3(RevisableMerge):
 
     # Bounds
 
+    def bound(self, each: Input, bound: int) -> None:
+        """As any revisable merge; decided events that every input has passed are compared."""
+        super().bound(each, bound)
+        if self.watch is not None:
+            self.watch.passed(self.inputs.values())
+
     def freeze(self, bound: int, voters: list[Input]) -> None:
         """Agree on the events whose start or end is passed."""
+        self.undecided = []
         for node in self.index.frozen_by(bound):
+            verdict = self.verdict([node.end_of(v) for v in voters])
+            if verdict is UNDECIDED:
+                self.undecided.append(node.vs)
+                self.index.ends.add(node.vs, node)  # to be looked at again
+                continue
             if self._counts_unfrozen and node.vs >= self.frozen:
                 for each in self.inputs.values():
                     each.unfrozen -= bool(node.bits & each.bit)
-            self._agree(node, self._verdict(node, voters), bound)
-
-    @staticmethod
-    def _verdict(node: Node, voters: list[Input]) -> int | None:
-        """The end that the voters give an event: that of most of them, the first among equals."""
-        if len(voters) == 1:
-            return node.end_of(voters[0])
-        return Counter(node.end_of(v) for v in voters).most_common(1)[0][0]
+            self._agree(node, verdict, bound)  # type: ignore[arg-type]
 
     def _agree(self, node: Node, end: int | None, bound: int) -> None:
         if end is None:
             if node.out is not None and node.vs >= self.stable:
                 self.emit_adjust(node.payload, node.vs, node.out, node.vs)
-            self.index.remove(node)
+                node.out = None
+            self._decide(node)
             return
         final = self.is_final(end, bound)
         if node.out is None:
@@ -115,7 +126,13 @@ class R3(RevisableMerge):
         elif node.out != end and (final or self.is_final(node.out, bound)):
             self._show(node, end)
         if final:
-            self.index.remove(node)
+            self._decide(node)
+
+    def _decide(self, node: Node) -> None:
+        """Nothing more can change the event in the output."""
+        self.index.remove(node)
+        if self.watch is not None:
+            self.watch.decided(node, node.out)
 
     def _show(self, node: Node, end: int) -> None:
         """Give the event this end in the output, if the output's bound allows."""
@@ -132,8 +149,23 @@ class R3(RevisableMerge):
 
     def output_bound(self, frozen: int) -> int:
         """Where events wait for their end, the output waits for the oldest of them."""
-        oldest = self.waiting.first_living(self.index)
+        oldest = self.oldest_waiting()
         return frozen if oldest is None else min(frozen, oldest)
+
+    def oldest_waiting(self) -> int | None:
+        """The least start among events that wait for their end, or for a verdict."""
+        waiting = self.waiting.first_living(self.index)
+        return min([*self.undecided, *([] if waiting is None else [waiting])], default=None)
+
+    def next_time(self) -> int | None:
+        """The least time such that a bound beyond it may freeze something."""
+        times = [t for t in (self.index.starts.first(), self.index.ends.first()) if t is not None]
+        return min(times, default=None)
+
+    @property
+    def divergences(self) -> list[Divergence]:
+        """Where inputs were found to differ, in the order of discovery."""
+        return self.watch.found if self.watch is not None else []
 
     # For policies
 
@@ -153,6 +185,12 @@ class R3(RevisableMerge):
         """Forget what an input said."""
         node.set_end(each, None)
         self._tidy(node)
+
+    def forget(self, each: Input) -> None:
+        """Also of decided events."""
+        super().forget(each)
+        if self.watch is not None:
+            self.watch.forget(each)
 
     def _tidy(self, node: Node) -> None:
         """An event that no input has and that is not out is gone, unless a bound has promised it."""

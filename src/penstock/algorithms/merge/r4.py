@@ -19,7 +19,7 @@ from typing import Any
 
 from penstock.algorithms.merge.base import Input
 from penstock.algorithms.merge.index import Calendar
-from penstock.algorithms.merge.revisable import RevisableMerge
+from penstock.algorithms.merge.revisable import UNDECIDED, RevisableMerge
 from penstock.model.elements import Adjust, Insert, Payload
 
 Ends = Counter[int]
@@ -117,19 +117,18 @@ class R4(RevisableMerge):
 
     def freeze(self, bound: int, voters: list[Input]) -> None:
         """Agree on the bags whose start or some end is passed."""
+        self.undecided = []
         for bag in self.index.frozen_by(bound):
+            said = [tuple(sorted((+bag.inputs.get(v.number, Counter())).items())) for v in voters]
+            verdict = self.verdict(list(said))
+            if verdict is UNDECIDED:
+                self.undecided.append(bag.vs)
+                self.index.ends.add(bag.vs, bag)  # type: ignore[arg-type]
+                continue
             if bag.vs >= self.frozen:
                 for each in self.inputs.values():
                     each.unfrozen -= sum(bag.inputs.get(each.number, Counter()).values())
-            self._agree(bag, self._verdict(bag, voters), bound)
-
-    @staticmethod
-    def _verdict(bag: Bag, voters: list[Input]) -> Ends:
-        """The ends that most voters give, the first among equals."""
-        said = [bag.inputs.get(v.number, Counter()) for v in voters]
-        if len(said) == 1:
-            return said[0]
-        return Counter(dict(Counter(tuple(sorted((+ends).items())) for ends in said).most_common(1)[0][0]))
+            self._agree(bag, Counter(dict(verdict)), bound)  # type: ignore[call-overload]
 
     def _agree(self, bag: Bag, verdict: Ends, bound: int) -> None:
         if self.policy.final_only:
@@ -183,8 +182,18 @@ class R4(RevisableMerge):
 
     def output_bound(self, frozen: int) -> int:
         """Where events wait for their end, the output waits for the oldest of them."""
-        oldest = self.waiting.first_living(self.index)  # type: ignore[arg-type]
+        oldest = self.oldest_waiting()
         return frozen if oldest is None else min(frozen, oldest)
+
+    def oldest_waiting(self) -> int | None:
+        """The least start among events that wait for their end, or for a verdict."""
+        waiting = self.waiting.first_living(self.index)  # type: ignore[arg-type]
+        return min([*self.undecided, *([] if waiting is None else [waiting])], default=None)
+
+    def next_time(self) -> int | None:
+        """The least time such that a bound beyond it may freeze something."""
+        times = [t for t in (self.index.starts.first(), self.index.ends.first()) if t is not None]
+        return min(times, default=None)
 
     # For policies
 

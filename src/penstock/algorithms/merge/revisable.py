@@ -2,14 +2,15 @@
 
 When a bound would freeze an event in the output, the output is first made to agree with the *verdict*: what the input
 that drives the bound says. By default the input that is furthest ahead drives. A user may name one that does, or let
-the majority decide: then the output goes as far as more than half of the joined inputs have come, and says what most
-of those say.
+the majority decide: then the output goes as far as more than half of the joined inputs have come, and says what more
+than half say; where those that have come so far are at odds, it waits for the others.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from penstock.algorithms.merge.base import Input, LogicalMerge
@@ -18,6 +19,7 @@ from penstock.model.time import END_OF_TIME, MIN_TICK
 
 LEADING = "leading"
 MAJORITY = "majority"
+UNDECIDED = object()
 
 
 class RevisableMerge(LogicalMerge):
@@ -37,6 +39,10 @@ class RevisableMerge(LogicalMerge):
         self.policy = policy_of(policy)
         self.lag, self.driver = lag, driver
         self.leader: Input | None = None
+        self.voters: list[Input] = []
+        """Who decided up to the last bound."""
+        self.undecided: list[int] = []
+        """The starts of events on which those who decide are at odds."""
         self.frozen = MIN_TICK
         """Everything before this agrees with the verdict; an event that starts before it and is not known has none."""
         super().__init__(inputs, attribute=attribute, width=width)
@@ -51,9 +57,9 @@ class RevisableMerge(LogicalMerge):
             self.leader = each
             self.policy.led(self, each)
         reached, voters = self._reached(each)
-        if reached <= self.max_stable:
+        if reached < self.max_stable or (reached == self.max_stable and self.driver != MAJORITY):
             return
-        self.max_stable = reached
+        self.max_stable, self.voters = reached, voters
         frozen = reached if reached == END_OF_TIME else max(reached - self.lag, self.frozen)
         self.freeze(frozen, voters)
         self.frozen = frozen
@@ -74,8 +80,19 @@ class RevisableMerge(LogicalMerge):
         return each.stable, [each]
 
     def output_bound(self, frozen: int) -> int:
-        """How far the output has come when everything before `frozen` agrees with the verdict."""
-        return frozen
+        """How far the output has come when everything before `frozen` agrees with the verdict, where there is one."""
+        return min([frozen, *self.undecided])
+
+    def verdict(self, said: list[Hashable]) -> Hashable:
+        """What voters say of an event, or `UNDECIDED`: it takes more than half of the joined inputs, or all of them.
+
+        Among equals, the first is believed.
+        """
+        if len(said) == 1:
+            return said[0]
+        joined = sum(i.joined for i in self.inputs.values())
+        answer, votes = Counter(said).most_common(1)[0]
+        return answer if votes > joined // 2 or len(said) == joined else UNDECIDED
 
     def forget(self, each: Input) -> None:
         """An input left or begins again; another one may lead."""

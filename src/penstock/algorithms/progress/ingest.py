@@ -46,6 +46,11 @@ class Ingest(Operator):
         bounds = np.broadcast_to(np.asarray(before, np.int64), times.shape)
         late = times < bounds
         keep = ~late
+        needed = self.needed()
+        if needed > MIN_TICK:
+            skipped = keep & (times < needed)
+            keep &= ~skipped
+            self.count_skipped(int(skipped.sum()))
         if isinstance(self.tracker, PunctuationTracker):
             punctuation = np.asarray(marks, dtype=bool)
             backwards = late & punctuation
@@ -81,6 +86,27 @@ class Ingest(Operator):
         """The greatest bound that came from outside."""
         bound: int | None = self.pages.get("outside")
         return MIN_TICK if bound is None else bound
+
+    def feedback(self, bound: int) -> int | None:
+        """Rows that are not needed are skipped: they count for progress and go no further."""
+        needed = bound if bound == END_OF_TIME else bound - self.schema.lifetime
+        self.pages.put("needed", max(needed, self.needed()))
+        return None
+
+    def needed(self) -> int:
+        """Rows before this time are not needed."""
+        found: int | None = self.pages.get("needed")
+        return MIN_TICK if found is None else found
+
+    def count_skipped(self, rows: int) -> None:
+        """So many more rows were skipped."""
+        if rows:
+            self.pages.put("skipped", self.skipped + rows)
+
+    @property
+    def skipped(self) -> int:
+        """How many rows were skipped because nobody needs them."""
+        return self.pages.get("skipped") or 0
 
     def pass_on(self, bound: int) -> Outputs:
         """The bound as punctuation, if it says something new that is of use."""

@@ -52,6 +52,10 @@ class DistinctOperator(Operator):
     def _payload(self, row: Sequence[object]) -> Row:
         return tuple([canonical(row[i]) for i in self.compared])
 
+    def feedback(self, bound: int) -> int | None:
+        """Rows of an instant stand or fall together."""
+        return bound
+
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Forget the pages that lie wholly below the bound."""
         if not punctuation.is_linear:

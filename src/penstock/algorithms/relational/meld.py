@@ -25,6 +25,10 @@ class MeldOperator(Operator):
         """Pass on."""
         yield batch
 
+    def feedback(self, bound: int) -> int | None:
+        """The same of every input."""
+        return bound
+
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Pass on the least bound when it has moved."""
         if not punctuation.is_linear:

@@ -85,6 +85,10 @@ class Sliding:
         """The last window that holds a pane; less than the first where the pane lies in a gap."""
         return (pane * self.pane + self.range) // self.slide - 1
 
+    def first_needed(self, bound: int) -> int:
+        """The first window whose result, which lives for a slide, does not end before a bound."""
+        return -((self.origin - bound) // self.slide) - 2
+
     def output_bound(self, bound: int) -> int:
         """The bound on window ends that a bound on values allows: the end of the first window still open."""
         return self.end(self.first(bound))

@@ -13,6 +13,7 @@ from penstock.algorithms.aggregates.measures import plan_measures
 from penstock.algorithms.aggregates.paned import PanedAggregate
 from penstock.algorithms.aggregates.partials import Grouping
 from penstock.algorithms.aggregates.wid import WidAggregate
+from penstock.algorithms.merge.operator import MergeOperator
 from penstock.algorithms.operator import Operator
 from penstock.algorithms.progress.ingest import BatchIngest, ColumnMarks, MarksOf, RowIngest
 from penstock.algorithms.progress.trackers import tracker_for
@@ -33,6 +34,7 @@ from penstock.query.cost import choose_aggregate
 from penstock.query.expressions import USER, AggregateCall, Expression
 from penstock.query.nodes import (
     Distinct,
+    Merge,
     Node,
     NumberRows,
     Project,
@@ -69,6 +71,8 @@ class Builder:
                 return self._project(node)
             case Union(branches=branches):
                 return MeldOperator(node.schema, len(branches))
+            case Merge():
+                return self._merge(node)
             case Distinct():
                 return DistinctOperator(node.schema)
             case WindowAggregate():
@@ -121,6 +125,13 @@ class Builder:
 
         return ProjectOperator(node.schema, by_rows, columns)
 
+    @staticmethod
+    def _merge(node: Merge) -> Operator:
+        options: dict[str, Any] = {}
+        if node.algorithm in ("R3", "R4"):
+            options = {"policy": node.policy, "lag": node.lag, "driver": node.driver}
+        return MergeOperator(node.schema, node.names, node.algorithm, elements=node.elements, **options)
+
     def _window_aggregate(self, node: WindowAggregate) -> Operator:
         window = node.window
         if not isinstance(window, SlidingWindow):
@@ -146,7 +157,9 @@ class Builder:
         if planned is None:
             raise UnsupportedError("These aggregates are not a matter of numbers.", where=node.label)
         key_schema = Schema(tuple(schema.fields[i] for i in grouping.keys))
-        return ColumnarAggregate(node.schema, sliding, schema.time_index, grouping.keys, key_schema, *planned)
+        return ColumnarAggregate(
+            node.schema, sliding, schema.time_index, grouping.keys, key_schema, *planned, lifetime=schema.lifetime
+        )
 
     def _function(self, call: AggregateCall) -> AggregateFunction:
         if call.function.startswith(USER):

@@ -47,6 +47,8 @@ class Counts:
     late: int = 0
     dead: int = 0
     punctuation: int = 0
+    skipped: int = 0
+    """Rows in time that nobody needed, by the consumer's own word."""
 
 
 @dataclass
@@ -122,6 +124,11 @@ class LocalExecution:
             self.graph.close()
             return self._collect()
 
+    def feedback(self, bound: int) -> None:
+        """The consumer no longer needs what ends before `bound`; the query skips what only serves that."""
+        with at_rest(self.lanes.values()):
+            self.graph.feedback(bound)
+
     def snapshot(self) -> bytes:
         """The state of every operator."""
         with at_rest(self.lanes.values()):
@@ -156,7 +163,9 @@ class LocalExecution:
         self.counts.late = len(self.side.late)
         self.counts.dead = len(self.side.dead)
         self.counts.on_time = self._on_time()
-        self.counts.punctuation = self.counts.read - self.counts.on_time - self.counts.late - self.counts.dead
+        self.counts.skipped = sum(n[0].operator.skipped for n in self.graph.sources.values())  # type: ignore[attr-defined]
+        known = self.counts.on_time + self.counts.late + self.counts.dead + self.counts.skipped
+        self.counts.punctuation = self.counts.read - known
 
     def _on_time(self) -> int:
         """Rows that got past the streams' entrances; a stream that is read twice by the plan counts once."""

@@ -19,7 +19,7 @@ from penstock.errors import CheckpointError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, linear
 from penstock.model.time import END_OF_TIME
-from penstock.query.nodes import Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+from penstock.query.nodes import Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
 
 Element = Batch | Punctuation
 
@@ -97,6 +97,16 @@ class QueryGraph:
         self._deliver(node, outputs)
         if node.consumer is not None:
             self._run_from(node.consumer[0])
+
+    def feedback(self, bound: int) -> None:
+        """The consumer of the result no longer needs what ends before `bound`: tell every operator, the last first."""
+        told: dict[int, int] = {}
+        for node in self.nodes:  # consumers come before those that feed them
+            wanted = bound if node.consumer is None else told.get(id(node.consumer[0]))
+            if wanted is not None:
+                passed_on = node.operator.feedback(wanted)
+                if passed_on is not None:
+                    told[id(node)] = passed_on
 
     def hand_on(self, node: GraphNode, element: Element) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
@@ -210,7 +220,7 @@ def useful_below(node: Node, above: tuple[int, int]) -> tuple[int, int]:
     match node:
         case WindowAggregate(window=SlidingWindow(slide=slide, origin=origin)):
             return slide, origin
-        case Select() | Project() | Union():
+        case Select() | Project() | Union() | Merge():
             return above
         case _:
             return 1, 0

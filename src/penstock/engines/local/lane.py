@@ -73,7 +73,7 @@ def _compiled(
     passed: list[GraphNode] = []  # the selections, each with a counter of its own
     chain: list[GraphNode] = []
     steps: list[str] = []
-    indent = " " * 8
+    indent = " " * 12
     last = entrance
     while last.consumer is not None and isinstance(last.consumer[0].plan, Select | Project):
         node = last.consumer[0]
@@ -91,7 +91,7 @@ def _compiled(
     consumer = last.consumer[0] if last.consumer is not None else None
     target = consumer.operator if consumer is not None else None
     code.names["deliver"] = target.absorb if isinstance(target, ColumnarAggregate) else _deliver(graph, last)
-    counters = ["c", "late", *[f"c{i}" for i in range(len(passed))]]
+    counters = ["c", "late", "skipped", *[f"c{i}" for i in range(len(passed))]]
     names = ", ".join(["greatest", "bound", "edge", *counters])
     fields = ingest.schema.fields
     unpack = "".join(f"v{i}, " for i in range(len(fields)))
@@ -99,7 +99,7 @@ def _compiled(
     lines = [
         "def make(mend, condemn, follow, read, write):",
         f"    {' = '.join(counters)} = 0",
-        "    greatest, bound, edge = read()",
+        "    greatest, bound, edge, needed = read()",
         "    def push(row):",
         f"        nonlocal {names}",
         "        try:",
@@ -116,8 +116,10 @@ def _compiled(
         "        if time < bound:",
         "            late += 1",
         "            return condemn(row, bound)",
+        "        if time >= needed:",
         *steps,
         f"{indent}deliver(row)",
+        "        else: skipped += 1",
         "        if time > greatest:",
         "            greatest = time",
         f"            if time - {delay} > bound: bound = time - {delay}",
@@ -127,8 +129,8 @@ def _compiled(
         f"        write(greatest, [{', '.join(counters)}])",
         f"        {' = '.join(counters)} = 0",
         "    def load():",
-        "        nonlocal greatest, bound, edge",
-        "        greatest, bound, edge = read()",
+        "        nonlocal greatest, bound, edge, needed",
+        "        greatest, bound, edge, needed = read()",
         "    return push, store, load",
     ]
     books = _Books(graph, entrance, ingest, delay, chain, consumer, bury)
@@ -171,23 +173,24 @@ class _Books:
         self.chain, self.consumer = chain, consumer
         self.lane = Lane(_nothing, _nothing, _nothing)
 
-    def read(self) -> tuple[int, int, int]:
-        """The greatest time, the bound that condemns, and the time from which a new bound is of use."""
+    def read(self) -> tuple[int, int, int, int]:
+        """The greatest time, the bound that condemns, from when on a new bound is of use, and from when on rows are."""
         ingest = self.ingest
         state: int | None = ingest.pages.get("progress")
         bound = max(ingest.tracker.bound(state), ingest.outside())
         told: int | None = ingest.pages.get(ingest.passed_on.key)
         edge = MIN_TICK if told is None else (told + 1) * ingest.step + ingest.origin + self.delay
-        return MIN_TICK if state is None else state, bound, edge
+        return MIN_TICK if state is None else state, bound, edge, ingest.needed()
 
     def write(self, greatest: int, counters: list[int]) -> None:
         """Keep the greatest time, and count the rows that each step saw."""
-        read, late, *selected = counters
+        read, late, skipped, *selected = counters
         if not read:
             return
         self.ingest.pages.put("progress", greatest)
         self.entrance.statistics.rows_in += read
-        count = read - late
+        self.ingest.count_skipped(skipped)
+        count = read - late - skipped
         self.entrance.statistics.rows_out += count
         for node in self.chain:
             node.statistics.rows_in += count

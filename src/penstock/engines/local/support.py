@@ -9,6 +9,7 @@ SUPPORT: dict[str, Support] = {
     "project": Support("rows or Arrow, by the batch"),
     "user function": Support("called per row"),
     "union": Support("Meld"),
+    "merge": Support("R0 to R4; `pk.merge` also by hand, with inputs that attach and detach"),
     "distinct": Support("DupElim, purged by punctuation"),
     "row numbers": Support("numbered as rows are read"),
     "sliding window": Support("WID or panes, chosen by cost"),

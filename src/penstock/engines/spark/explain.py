@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.engines.spark.partitioning import routes
 from penstock.query.cost import choose_aggregate, choose_spark
 from penstock.query.expressions import USER
-from penstock.query.nodes import Distinct, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+from penstock.query.nodes import Distinct, Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
 
 _WAYS = {
     "slide": "native panes, then one total slides over the panes of each group, whatever RANGE/SLIDE is",
@@ -15,10 +15,12 @@ _WAYS = {
 }
 
 
-def uses_user_aggregate(plan: Node) -> bool:
-    """Whether some aggregate is a Python class, which Spark cannot run natively."""
+def needs_host(plan: Node) -> bool:
+    """Whether there is something that Spark cannot run natively: an aggregate in Python, or a merge."""
     return any(
-        isinstance(n, WindowAggregate) and any(a.function.startswith(USER) for a in n.aggregates) for n in plan.walk()
+        isinstance(n, Merge)
+        or (isinstance(n, WindowAggregate) and any(a.function.startswith(USER) for a in n.aggregates))
+        for n in plan.walk()
     )
 
 
@@ -55,5 +57,7 @@ def how_node(node: Node) -> str:
         case WindowAggregate(window=SlidingWindow()):
             choice = choose_aggregate(node)
             return f"Spark, hosted: {choice}; a page of state per {'window' if choice.name == 'wid' else 'pane'}"
+        case Merge():
+            return "Spark, hosted: spread by payload, a page of state per slice of time"
         case _:
             return "Spark, hosted"

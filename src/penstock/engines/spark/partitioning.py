@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from penstock.query.expressions import Call, Column, Expression
-from penstock.query.nodes import Distinct, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.query.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 
 Routes = dict[str, tuple[Expression, ...]]
 
@@ -28,6 +28,8 @@ def routes(plan: Node) -> Routes | None:
             candidates = [Column(k, below.schema[k].type) for k in keys]
         case Distinct(input=below):
             candidates = [Column(f.name, f.type) for f in below.schema.visible]
+        case Merge():
+            below, candidates = top, _payload(top)
         case _:
             return None
     traced = [t for c in candidates if (t := _follow(below, c)) is not None]
@@ -43,9 +45,18 @@ def _topmost_stateful(plan: Node) -> Node | None:
         (node,) = node.inputs
     if isinstance(node, Source):
         return None
-    if isinstance(node, Union) and not any(isinstance(n, WindowAggregate | Distinct | NumberRows) for n in node.walk()):
+    stateful = (WindowAggregate, Distinct, NumberRows, Merge)
+    if isinstance(node, Union) and not any(isinstance(n, stateful) for n in node.walk()):
         return None
     return node
+
+
+def _payload(merge: Merge) -> list[Column]:
+    """The columns that say which event a row is about: all of a plain row; start and payload of an element."""
+    fields = merge.schema.fields
+    if merge.elements:
+        fields = (fields[1], *fields[4:])
+    return [Column(f.name, f.type) for f in fields]
 
 
 def _time(source: Source) -> Column:
@@ -62,7 +73,9 @@ def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
         case Project(input=below, columns=columns):
             replaced = _substitute(wanted, dict(columns))
             return _follow(below, replaced)
-        case Union(branches=branches):
+        case Merge() if not _columns(wanted) <= {c.name for c in _payload(node)}:
+            return None  # an insert and its adjusts must meet
+        case Union(branches=branches) | Merge(branches=branches):
             result: dict[str, Expression] = {}
             for branch in branches:
                 traced = _follow(branch, _rename(wanted, node, branch))

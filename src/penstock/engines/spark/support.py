@@ -11,6 +11,7 @@ BATCH: dict[str, Support] = {
     "project": Support("native expressions"),
     "user function": Support("Python UDF"),
     "union": Support("native union"),
+    "merge": Support("hosted: the merge per bucket of payloads"),
     "distinct": Support("native dropDuplicates per instant"),
     "row numbers": no(
         "a DataFrame has no order of arrival: give the rows a sequence column, declare it as time=…, and use it as WA"
@@ -37,6 +38,7 @@ STREAMING: dict[str, Support] = {
     "project": Support("hosted, columnar"),
     "user function": Support("hosted, called per row"),
     "union": Support("hosted: Meld, each stream with its own progress"),
+    "merge": Support("hosted: R0 to R4, each replica with its own progress"),
     "distinct": Support("hosted: DupElim, purged by punctuation"),
     "sliding window": Support("hosted: WID or panes in Spark's state store"),
     "user aggregate": Support("hosted"),

@@ -1,0 +1,113 @@
+"""Streams that are replicas of one, declared as one: the merge node of a flow's catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.algorithms.merge.choose import choose
+from penstock.algorithms.merge.policies import policy_of
+from penstock.errors import MergeError, StreamError
+from penstock.model.properties import StreamProperties
+from penstock.query.catalog import Catalog, closest
+from penstock.query.nodes import Merge, Source
+
+WAITING = ("half frozen", "conservative")
+"""Policies that never take an event back."""
+LOCAL = ("follow leader", "highest insert", "most unfrozen")
+"""Policies that compare whole inputs, which a merge that is spread over slices and buckets cannot."""
+
+
+def merge_node(
+    catalog: Catalog,
+    name: str,
+    streams: Sequence[str],
+    key: Sequence[str] | None,
+    properties: StreamProperties | None,
+    algorithm: str | None,
+    policy: str,
+    lag: int,
+    driver: str,
+    elements: bool,
+) -> Merge:
+    """The node that merges declared streams, after all checks."""
+    if catalog.source(name) is not None:
+        raise StreamError("There is a stream of that name already.", got=name, hint="choose another name")
+    if not streams:
+        raise MergeError("A merge needs at least one input.", where=f"stream {name}")
+    sources = [_source(catalog, s, name) for s in streams]
+    _check_columns(sources, name)
+    known = _known(sources, key, properties, elements, name)
+    choice = choose(known, algorithm)
+    if choice.name not in ("R0", "R1", "R2", "R3", "R4"):
+        raise MergeError("Only R0 to R4 run in a flow.", where=f"stream {name}", got=choice.name, hint="use pk.merge")
+    if choice.name in ("R3", "R4"):
+        _check_policy(policy, elements, name)
+    return Merge(tuple(sources), tuple(s.name for s in sources), choice.name, policy, lag, driver, elements)
+
+
+def _source(catalog: Catalog, stream: str, name: str) -> Source:
+    found = catalog.source(stream)
+    if not isinstance(found, Source):
+        raise StreamError(
+            "There is no such stream.", where=f"stream {name}", got=stream, hint=closest(stream, catalog.names)
+        )
+    return found
+
+
+def _check_columns(sources: Sequence[Source], name: str) -> None:
+    first = [(f.name, f.type) for f in sources[0].schema.fields]
+    for other in sources[1:]:
+        columns = [(f.name, f.type) for f in other.schema.fields]
+        if columns != first or other.schema.time != sources[0].schema.time:
+            raise MergeError(
+                "Replicas have the same columns and the same time.",
+                where=f"stream {name}",
+                got=f"{other.name}: {other.schema.ddl}",
+                hint=f"{sources[0].name}: {sources[0].schema.ddl}",
+            )
+
+
+def _known(
+    sources: Sequence[Source],
+    key: Sequence[str] | None,
+    properties: StreamProperties | None,
+    elements: bool,
+    name: str,
+) -> StreamProperties:
+    declared = [s.properties for s in sources]
+    found = properties or replace(
+        declared[0],
+        ordered=all(d.ordered for d in declared),
+        strictly_ordered=all(d.strictly_ordered for d in declared),
+        deterministic_ties=all(d.deterministic_ties for d in declared),
+    )
+    if key is not None:
+        missing = [k for k in key if k not in sources[0].schema]
+        if missing:
+            raise StreamError(
+                "The key names an unknown column.",
+                where=f"stream {name}",
+                got=missing[0],
+                hint=closest(missing[0], sources[0].schema.names),
+            )
+        found = replace(found, key=frozenset(key))
+    return replace(found, insert_only=found.insert_only and not elements)
+
+
+def _check_policy(policy: str, elements: bool, name: str) -> None:
+    chosen = policy_of(policy).name
+    if chosen in LOCAL:
+        raise MergeError(
+            "This policy compares whole inputs, which a merge in a flow cannot.",
+            where=f"stream {name}",
+            got=policy,
+            hint="use pk.merge in-process, or another policy",
+        )
+    if not elements and chosen not in WAITING:
+        raise MergeError(
+            "Plain rows cannot be taken back, and this policy may have to.",
+            where=f"stream {name}",
+            got=policy,
+            hint=f"one of {', '.join(WAITING)}, or elements=True",
+        )

@@ -1,0 +1,151 @@
+"""`flow.merge`: replicas declared as one stream, in-process, against the oracle."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock as pk
+from penstock.engines.local.execution import LocalExecution
+from penstock.errors import MergeError, StreamError
+from penstock.flow.flow import Flow
+from penstock.flow.local import LocalQuery
+from penstock.model.batch import Batch
+from penstock.model.elements import Adjust, Element, Insert, Punctuation
+from penstock.model.tdb import TDB, tdb
+from penstock.reference import evaluate
+from penstock.testing.asserts import assert_same, assert_sound, tdb_of
+from penstock.testing.replicas import histories, replicas
+
+SCHEMA = "ts bigint, k string, v int"
+COUNTS = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 6, SLIDE 3, WA ts] FROM clean GROUP BY k"
+
+
+def flow(progress: object = None, **options: object) -> Flow:
+    made = Flow()
+    for name in ("a", "b"):
+        made.stream(name, iter(()), time="ts", schema=SCHEMA, progress=progress or pk.bounded(20))  # type: ignore[arg-type]
+    return made.merge("clean", ["a", "b"], **options)  # type: ignore[arg-type]
+
+
+def execution(sql: str, **options: object) -> LocalExecution:
+    query = flow(**options).query(sql)
+    assert isinstance(query, LocalQuery)
+    return query.execution()
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[tuple[int, str, int]]:
+    times = st.tuples(st.integers(0, 20), st.sampled_from("xy"), st.integers(0, 3))
+    return draw(st.lists(times, max_size=12, unique_by=lambda r: (r[0], r[1])))
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM clean", COUNTS])
+@pytest.mark.parametrize("key", [None, ["k"]])
+@pytest.mark.parametrize(
+    ("policy", "driver"), [("half frozen", "leading"), ("conservative", "b"), ("half frozen", "majority")]
+)
+@given(given_rows=rows(), data=st.data())
+def test_queries_over_replicas_count_every_row_once(
+    sql: str,
+    key: list[str] | None,
+    policy: str,
+    driver: str,
+    given_rows: list[tuple[int, str, int]],
+    data: st.DataObject,
+) -> None:
+    run = execution(sql, key=key, policy=policy, driver=driver)
+    queues = {n: data.draw(st.permutations(given_rows)) for n in "ab"}
+    outputs: list[Batch | Punctuation] = []
+    while any(queues.values()):
+        name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
+        size = data.draw(st.integers(1, 4))
+        outputs += run.feed(name, Batch(run.graph.sources[name][0].operator.schema, queues[name][:size]))
+        queues[name] = queues[name][size:]
+        if data.draw(st.integers(0, 3)) == 0:
+            snapshot = run.snapshot()
+            run = execution(sql, key=key, policy=policy, driver=driver)
+            run.restore(snapshot)
+    outputs += run.close()
+    expected = evaluate(run.plan, [(n, row) for n in "ab" for row in given_rows])
+    assert_same(expected, tdb_of(outputs))
+    assert_sound(outputs)
+    if sql != COUNTS:
+        assert expected.size == len(given_rows)
+
+
+def test_replicas_that_are_ordered_need_no_waiting() -> None:
+    made = flow(pk.ordered(), key=["k"])
+    query = made.query("SELECT * FROM clean")
+    assert "LMerge R2" in query.explain()
+
+
+def as_row(element: Element) -> tuple[object, ...]:
+    assert isinstance(element, Insert | Adjust)
+    old = element.v_old if isinstance(element, Adjust) else None
+    at = element.lateness_time if isinstance(element, Adjust) else element.vs
+    return (at, element.vs, element.ve, old, *element.payload)
+
+
+@pytest.mark.parametrize("policy", ["first seen", "reflect all", "half frozen", "quorum", "conservative"])
+@given(data=st.data())
+def test_elements_with_adjusts_are_merged_in_slices(policy: str, data: st.DataObject) -> None:
+    """The operator's slices of time say together what one merge says."""
+    events = data.draw(histories())
+    made = Flow()
+    schema = "at bigint, vs bigint, ve bigint, v_old bigint, p string"
+    for name in ("a", "b"):
+        made.stream(name, iter(()), time="at", schema=schema, progress=pk.bounded(10**9))
+    query = made.merge("clean", ["a", "b"], key=["p"], policy=policy, elements=True).query("SELECT * FROM clean")
+    assert isinstance(query, LocalQuery)
+    run = query.execution()
+    merge = next(n.operator for n in run.graph.nodes if hasattr(n.operator, "span"))
+    merge.span = 3  # type: ignore[attr-defined]
+    queues = {n: data.draw(replicas(events)) for n in "ab"}
+    outputs: list[Batch | Punctuation] = []
+    while any(queues.values()):
+        name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
+        element = queues[name].pop(0)
+        item: Batch | Punctuation
+        if isinstance(element, Punctuation):
+            item = pk.linear("at", element.value)
+        else:
+            item = Batch(run.graph.sources[name][0].operator.schema, [as_row(element)])
+        outputs += run.feed(name, item)
+    outputs += run.close()
+    found: list[Element] = []
+    for item in outputs:
+        for _, vs, ve, old, *payload in item.rows if isinstance(item, Batch) else ():
+            if old is None:
+                found.append(Insert(tuple(payload), vs, ve))  # type: ignore[arg-type]
+            else:
+                found.append(Adjust(tuple(payload), vs, old, ve))  # type: ignore[arg-type]
+    assert_same(TDB(events), tdb(found))
+    assert_sound(outputs)
+    assert run.dead_letters().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"policy": "first seen"}, MergeError, "cannot be taken back"),
+        ({"policy": "follow leader", "elements": True}, MergeError, "compares whole inputs"),
+        ({"key": ["q"]}, StreamError, "key names an unknown column"),
+        ({"algorithm": "R0"}, MergeError, "R0 would not be right"),
+        ({"algorithm": "R3-", "key": ["k"]}, MergeError, "Only R0 to R4"),
+    ],
+)
+def test_what_cannot_be_is_an_error(options: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        flow(**options)
+
+
+def test_replicas_must_have_the_same_columns() -> None:
+    made = Flow().stream("a", iter(()), time="ts", schema=SCHEMA).stream("b", iter(()), time="ts", schema="ts bigint")
+    with pytest.raises(MergeError, match="same columns"):
+        made.merge("clean", ["a", "b"])
+    with pytest.raises(StreamError, match="no such stream"):
+        made.merge("clean", ["a", "c"])
+    with pytest.raises(StreamError, match="of that name already"):
+        made.merge("a", ["a", "b"])
