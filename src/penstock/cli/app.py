@@ -186,6 +186,23 @@ def demo(
 
 
 @app.command()
+def merge(
+    folders: Annotated[list[str], typer.Argument(help="Output folders of replicas of one query.")],
+    into: Annotated[str, typer.Option(help="The folder for the merged rows.")],
+    path: Annotated[str | None, typer.Option(help="Where the merge keeps its checkpoint.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="A column of the key, where the folders do not say.")] = None,
+    driver: Annotated[str, typer.Option(help="leading, majority or a folder.")] = "leading",
+    once: Annotated[bool, typer.Option("--once", help="Merge what is there and stop.")] = False,
+    master: Master = "local[2]",
+    as_json: Json = False,
+) -> None:
+    """Merge the outputs of running replicas into one folder, each row once, as long as any of them goes on."""
+    from penstock.cli.merging import run_merge
+
+    run_merge(folders, into, path, key, driver, master, once=once, as_json=as_json)
+
+
+@app.command()
 def bench(
     name: Annotated[str, typer.Argument(help="windows, latency, memory or all.")] = "all",
     rows: Annotated[int, typer.Option(help="Rows of the window benchmark; others have a tenth.")] = 4_000_000,

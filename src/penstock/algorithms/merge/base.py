@@ -43,11 +43,12 @@ class Input:
     """How many of its events the output has not passed."""
     held: list[Insert] = field(default_factory=list)
     """What it brought before it joined, where that must wait."""
+    bit: int = 0
+    """Its place in a set of inputs."""
 
-    @property
-    def bit(self) -> int:
-        """Its place in a set of inputs."""
-        return 1 << self.number
+    def __post_init__(self) -> None:
+        """The bit follows from the number."""
+        self.bit = 1 << self.number
 
 
 @dataclass

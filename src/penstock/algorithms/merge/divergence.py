@@ -52,7 +52,7 @@ class Watch:
         self.found: list[Divergence] = []
         self.unchecked = 0
         self._nodes: dict[Key, tuple[Node, int | None]] = {}
-        self._due = Calendar()
+        self._due: Calendar[Node] = Calendar()
 
     def decided(self, node: Node, end: int | None) -> None:
         """The output has this end for an event for good, or does not have it."""

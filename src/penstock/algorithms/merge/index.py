@@ -4,20 +4,37 @@ The second tier is kept small: most replicas agree, so a node holds one end, the
 of an integer, and a table for those that differ, if there are any. A payload is held once, whatever the number of
 inputs.
 
-The tree of the paper serves to find the events that a bound freezes. Here nodes also wait in two queues, by start and
-by end, so that a bound visits the events that it freezes and not all that are half frozen.
+The tree of the paper serves to find the events that a bound freezes. Here a node waits in a calendar, for its start at
+first and then for the next of its ends, so that a bound visits the events that it freezes and not all that are half
+frozen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
+from typing import Generic, Protocol, TypeVar
 
 from penstock.algorithms.merge.base import Input
 from penstock.model.elements import Payload
 from penstock.model.time import END_OF_TIME
 
 Key = tuple[int, Payload]
+
+
+class Placed(Protocol):
+    """What an index holds: something of a payload and a start."""
+
+    @property
+    def payload(self) -> Payload:
+        """The payload."""
+
+    @property
+    def vs(self) -> int:
+        """The start."""
+
+
+N = TypeVar("N", bound=Placed)
 
 
 class Node:
@@ -39,6 +56,14 @@ class Node:
             return self.others.get(each.number, self.end)
         return self.end
 
+    def ends(self) -> Iterator[int]:
+        """Every end that an input or the output gives the event."""
+        yield self.end
+        if self.out is not None:
+            yield self.out
+        if self.others is not None:
+            yield from self.others.values()
+
     def set_end(self, each: Input, end: int | None) -> None:
         """An input gives the event an end, or takes it back."""
         if end is None:
@@ -56,15 +81,15 @@ class Node:
             self.others[each.number] = end
 
 
-class Calendar:
+class Calendar(Generic[N]):
     """Nodes that wait for a bound to pass a time."""
 
     def __init__(self) -> None:
         """Start empty."""
-        self._days: dict[int, list[Node]] = {}
+        self._days: dict[int, list[N]] = {}
         self._times: list[int] = []
 
-    def add(self, time: int, node: Node) -> None:
+    def add(self, time: int, node: N) -> None:
         """A node waits for a time to be passed."""
         day = self._days.get(time)
         if day is None:
@@ -73,7 +98,7 @@ class Calendar:
         else:
             day.append(node)
 
-    def take(self, bound: int) -> Iterator[Node]:
+    def take(self, bound: int) -> Iterator[N]:
         """The nodes whose time lies before a bound; the end of time passes all."""
         times = self._times
         while times and (times[0] < bound or bound == END_OF_TIME):
@@ -83,7 +108,7 @@ class Calendar:
         """The least time for which something waits, be it still of interest or not."""
         return self._times[0] if self._times else None
 
-    def first_living(self, index: TwoTierIndex) -> int | None:
+    def first_living(self, index: Index[N]) -> int | None:
         """The least time for which a node waits that is still in an index; others are forgotten on the way."""
         times = self._times
         while times:
@@ -95,35 +120,32 @@ class Calendar:
         return None
 
 
-class TwoTierIndex:
-    """The living events of all inputs."""
+class Index(Generic[N]):
+    """The living events of all inputs, and what each of them waits for."""
 
     def __init__(self) -> None:
         """Start empty."""
-        self.nodes: dict[Key, Node] = {}
-        self.starts = Calendar()
-        self.ends = Calendar()
+        self.nodes: dict[Key, N] = {}
+        self.due: Calendar[N] = Calendar()
 
-    def find(self, vs: int, payload: Payload) -> Node | None:
-        """The node of an event."""
-        return self.nodes.get((vs, payload))
-
-    def add(self, node: Node) -> None:
-        """A new event."""
+    def add(self, node: N) -> None:
+        """A new event; nothing can happen to it before its start is passed."""
         self.nodes[node.vs, node.payload] = node
-        self.starts.add(node.vs, node)
-        self.ends.add(node.end, node)
+        self.due.add(node.vs, node)
 
-    def remove(self, node: Node) -> None:
-        """An event that is done with; the queues forget it when its time comes."""
+    def remove(self, node: N) -> None:
+        """An event that is done with; the calendar forgets it when its time comes."""
         self.nodes.pop((node.vs, node.payload), None)
 
-    def lives(self, node: Node) -> bool:
-        """Whether a node taken from a queue is still in the index."""
+    def lives(self, node: N) -> bool:
+        """Whether a node taken from a calendar is still in the index."""
         return self.nodes.get((node.vs, node.payload)) is node
 
-    def frozen_by(self, bound: int) -> list[Node]:
-        """The living nodes that have a start, or an end in some input or in the output, that only now is passed."""
-        found = {id(n): n for n in self.starts.take(bound)}
-        found.update((id(n), n) for n in self.ends.take(bound))
+    def frozen_by(self, bound: int) -> list[N]:
+        """The living nodes that wait for a time before a bound; they wait for nothing any more."""
+        found = {id(n): n for n in self.due.take(bound)}
         return [n for n in found.values() if self.lives(n)]
+
+    def wait(self, node: N, ends: Iterable[int], bound: int) -> None:
+        """After a bound was looked at: the node waits for the next of its ends."""
+        self.due.add(min([e for e in ends if e >= bound], default=bound), node)

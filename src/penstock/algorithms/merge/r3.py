@@ -12,10 +12,10 @@ from typing import Any
 
 from penstock.algorithms.merge.base import Input
 from penstock.algorithms.merge.divergence import Divergence, Watch
-from penstock.algorithms.merge.index import Calendar, Node, TwoTierIndex
+from penstock.algorithms.merge.index import Calendar, Index, Node
 from penstock.algorithms.merge.policies import FirstSeen, MostUnfrozen
 from penstock.algorithms.merge.revisable import UNDECIDED, RevisableMerge
-from penstock.model.elements import Adjust, Insert
+from penstock.model.elements import Adjust, Element, Insert
 
 
 class R3(RevisableMerge):
@@ -26,8 +26,8 @@ class R3(RevisableMerge):
     def __init__(self, *args: Any, watch: Watch | None = None, **options: Any) -> None:
         """As any revisable merge; a `watch` compares what every input says with what was put out."""
         self.watch = watch
-        self.index = TwoTierIndex()
-        self.waiting = Calendar()
+        self.index: Index[Node] = Index()
+        self.waiting: Calendar[Node] = Calendar()
         """By start: events that are half frozen and not yet out (conservative policy)."""
         super().__init__(*args, **options)
         self._first_seen = type(self.policy) is FirstSeen
@@ -35,10 +35,28 @@ class R3(RevisableMerge):
 
     # Elements
 
+    def push(self, name: str, element: Element) -> list[Element]:
+        """Most elements are another input's word on a known event, with the end that is known: that is quickly done."""
+        if type(element) is Insert and self._first_seen:
+            each = self.inputs.get(name)
+            node = self.index.nodes.get((element.vs, element.payload))
+            if (
+                node is not None
+                and each is not None
+                and node.end == element.ve
+                and not node.bits & each.bit
+                and element.vs >= each.stable
+            ):
+                node.bits |= each.bit
+                self.counts.inserts_in += 1
+                return []
+        return super().push(name, element)
+
     def insert(self, each: Input, element: Insert) -> None:
         """A new event, or another input's word on a known one."""
         vs = element.vs
-        each.greatest = max(each.greatest, vs)
+        if vs > each.greatest:  # noqa: PLR1730 - max() takes longer
+            each.greatest = vs
         node = self.index.nodes.get((vs, element.payload))
         if node is None:
             if vs < self.frozen:  # it has been decided: the event is done with, or the verdict did not have it
@@ -54,7 +72,7 @@ class R3(RevisableMerge):
             node.bits |= each.bit
         else:
             node.set_end(each, element.ve)
-            self.index.ends.add(element.ve, node)
+            self._wait(node, element.ve)
         if self._counts_unfrozen:
             each.unfrozen += 1
         if not self._first_seen:
@@ -84,9 +102,14 @@ class R3(RevisableMerge):
                 each.unfrozen -= 1
         else:
             node.set_end(each, element.ve)
-            self.index.ends.add(element.ve, node)
+            self._wait(node, element.ve)
         self.policy.moved(self, node, each)
         self._tidy(node)
+
+    def _wait(self, node: Node, end: int) -> None:
+        """A half-frozen event also waits for an end that is new; another one still waits for its start."""
+        if node.vs < self.frozen:
+            self.index.due.add(end, node)
 
     # Bounds
 
@@ -103,12 +126,14 @@ class R3(RevisableMerge):
             verdict = self.verdict([node.end_of(v) for v in voters])
             if verdict is UNDECIDED:
                 self.undecided.append(node.vs)
-                self.index.ends.add(node.vs, node)  # to be looked at again
+                self.index.due.add(node.vs, node)  # to be looked at again
                 continue
             if self._counts_unfrozen and node.vs >= self.frozen:
                 for each in self.inputs.values():
                     each.unfrozen -= bool(node.bits & each.bit)
             self._agree(node, verdict, bound)  # type: ignore[arg-type]
+            if self.index.lives(node):
+                self.index.wait(node, node.ends(), bound)
 
     def _agree(self, node: Node, end: int | None, bound: int) -> None:
         if end is None:
@@ -159,8 +184,7 @@ class R3(RevisableMerge):
 
     def next_time(self) -> int | None:
         """The least time such that a bound beyond it may freeze something."""
-        times = [t for t in (self.index.starts.first(), self.index.ends.first()) if t is not None]
-        return min(times, default=None)
+        return self.index.due.first()
 
     @property
     def divergences(self) -> list[Divergence]:

@@ -13,16 +13,50 @@ Each move repairs one surplus and, if it can, one lack, so no sequence of fewer 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.algorithms.merge.base import Input
-from penstock.algorithms.merge.index import Calendar
+from penstock.algorithms.merge.index import Calendar, Index
 from penstock.algorithms.merge.revisable import UNDECIDED, RevisableMerge
 from penstock.model.elements import Adjust, Insert, Payload
 
-Ends = Counter[int]
+
+class Ends:
+    """A multiset of ends."""
+
+    __slots__ = ("counts", "size")
+
+    def __init__(self, counts: Iterable[tuple[int, int]] = ()) -> None:
+        """From ends with how often each is there."""
+        self.counts: dict[int, int] = dict(counts)
+        self.size = sum(self.counts.values())
+
+    def add(self, end: int) -> None:
+        """One more."""
+        self.counts[end] = self.counts.get(end, 0) + 1
+        self.size += 1
+
+    def remove(self, end: int) -> None:
+        """One fewer."""
+        self.size -= 1
+        if self.counts[end] == 1:
+            del self.counts[end]
+        else:
+            self.counts[end] -= 1
+
+    def without(self, other: Ends) -> list[int]:
+        """What is here and not there."""
+        if self.counts == other.counts:
+            return []
+        return [end for end, n in self.counts.items() for _ in range(n - other.counts.get(end, 0))]
+
+    def key(self) -> tuple[tuple[int, int], ...]:
+        """The same for equal multisets."""
+        return tuple(sorted(self.counts.items()))
+
+
+NONE = Ends()
 
 
 class Bag:
@@ -34,31 +68,17 @@ class Bag:
         """Start without events."""
         self.payload, self.vs, self.first_seen = payload, vs, first_seen
         self.inputs: dict[int, Ends] = {}
-        self.out: Ends = Counter()
+        self.out = Ends()
 
+    def said_by(self, each: Input) -> Ends:
+        """What an input has reported."""
+        return self.inputs.get(each.number, NONE)
 
-class ThreeTierIndex:
-    """The living bags of all inputs."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self.nodes: dict[tuple[int, Payload], Bag] = {}
-        self.starts: Calendar = Calendar()
-        self.ends: Calendar = Calendar()
-
-    def lives(self, bag: Bag) -> bool:
-        """Whether a bag taken from a queue is still in the index."""
-        return self.nodes.get((bag.vs, bag.payload)) is bag
-
-    def remove(self, bag: Bag) -> None:
-        """A bag that is done with."""
-        self.nodes.pop((bag.vs, bag.payload), None)
-
-    def frozen_by(self, bound: int) -> list[Bag]:
-        """The living bags with a start or an end that only now is passed."""
-        found: dict[int, Any] = {id(b): b for b in self.starts.take(bound)}
-        found.update((id(b), b) for b in self.ends.take(bound))
-        return [b for b in found.values() if self.lives(b)]
+    def ends(self) -> Iterator[int]:
+        """Every end that an input or the output has."""
+        yield from self.out.counts
+        for ends in self.inputs.values():
+            yield from ends.counts
 
 
 class R4(RevisableMerge):
@@ -68,8 +88,9 @@ class R4(RevisableMerge):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """As any revisable merge."""
-        self.index = ThreeTierIndex()
-        self.waiting = Calendar()
+        self.index: Index[Bag] = Index()
+        self.waiting: Calendar[Bag] = Calendar()
+        self._latest = 0
         super().__init__(*args, **options)
 
     # Elements
@@ -77,18 +98,19 @@ class R4(RevisableMerge):
     def insert(self, each: Input, element: Insert) -> None:
         """One more event of its start and payload."""
         vs, ve = element.vs, element.ve
-        each.greatest = max(each.greatest, vs)
-        key = (vs, element.payload)
-        bag = self.index.nodes.get(key)
+        if vs > each.greatest:  # noqa: PLR1730 - max() takes longer
+            each.greatest = vs
+        bag = self.index.nodes.get((vs, element.payload))
         if bag is None:
             if vs < self.frozen:
                 return
-            bag = self.index.nodes[key] = Bag(element.payload, vs, self.counts.taken)
-            self.index.starts.add(vs, bag)  # type: ignore[arg-type]
-        ends = bag.inputs.setdefault(each.number, Counter())
-        if not ends[ve]:
-            self.index.ends.add(ve, bag)  # type: ignore[arg-type]
-        ends[ve] += 1
+            bag = Bag(element.payload, vs, self.counts.taken)
+            self.index.add(bag)
+        ends = bag.inputs.get(each.number)
+        if ends is None:
+            ends = bag.inputs[each.number] = Ends()
+        ends.add(ve)
+        self._wait(bag, ve)
         each.unfrozen += 1
         self._latest = ve
         self.policy.reported(self, bag, each)
@@ -96,21 +118,27 @@ class R4(RevisableMerge):
     def adjust(self, each: Input, element: Adjust) -> None:
         """One of the events with the old end gets the new one, or goes."""
         bag = self.index.nodes.get((element.vs, element.payload))
-        ends = None if bag is None else bag.inputs.get(each.number)
-        if bag is None or ends is None or not ends[element.v_old]:
+        ends = NONE if bag is None else bag.said_by(each)
+        if bag is None or element.v_old not in ends.counts:
             if element.vs >= self.frozen or bag is not None:
                 self.reject(each, element, "an adjust of an event that the input has not reported")
             return
-        _move(ends, element.v_old, None if element.ve == element.vs else element.ve)
+        ends.remove(element.v_old)
         if element.ve == element.vs:
             each.unfrozen -= 1
         else:
-            self.index.ends.add(element.ve, bag)  # type: ignore[arg-type]
+            ends.add(element.ve)
+            self._wait(bag, element.ve)
         self.policy.moved(self, bag, each)
         self._tidy(bag)
 
+    def _wait(self, bag: Bag, end: int) -> None:
+        """What is half frozen also waits for an end that is new; the others still wait for their start."""
+        if bag.vs < self.frozen:
+            self.index.due.add(end, bag)
+
     def _tidy(self, bag: Bag) -> None:
-        if not bag.out and not any(bag.inputs.values()) and bag.vs >= self.frozen:
+        if not bag.out.size and not any(e.size for e in bag.inputs.values()) and bag.vs >= self.frozen:
             self.index.remove(bag)
 
     # Bounds
@@ -119,66 +147,77 @@ class R4(RevisableMerge):
         """Agree on the bags whose start or some end is passed."""
         self.undecided = []
         for bag in self.index.frozen_by(bound):
-            said = [tuple(sorted((+bag.inputs.get(v.number, Counter())).items())) for v in voters]
-            verdict = self.verdict(list(said))
-            if verdict is UNDECIDED:
+            verdict = self._verdict(bag, voters)
+            if verdict is None:
                 self.undecided.append(bag.vs)
-                self.index.ends.add(bag.vs, bag)  # type: ignore[arg-type]
+                self.index.due.add(bag.vs, bag)  # to be looked at again
                 continue
             if bag.vs >= self.frozen:
                 for each in self.inputs.values():
-                    each.unfrozen -= sum(bag.inputs.get(each.number, Counter()).values())
-            self._agree(bag, Counter(dict(verdict)), bound)  # type: ignore[call-overload]
+                    each.unfrozen -= bag.said_by(each).size
+            self._agree(bag, verdict, bound)
+            if self.index.lives(bag):
+                self.index.wait(bag, bag.ends(), bound)
+
+    def _verdict(self, bag: Bag, voters: list[Input]) -> Ends | None:
+        """The ends that the voters give, or None if they are at odds."""
+        if len(voters) == 1:
+            return bag.said_by(voters[0])
+        verdict = self.verdict([bag.said_by(v).key() for v in voters])
+        return None if verdict is UNDECIDED else Ends(verdict)  # type: ignore[arg-type]
 
     def _agree(self, bag: Bag, verdict: Ends, bound: int) -> None:
         if self.policy.final_only:
             self._agree_when_final(bag, verdict, bound)
             return
-        if bag.vs >= self.frozen:
-            self._match_count(bag, verdict, bound)
-        self._match_ends(bag, verdict, bound)
-        if all(self.is_final(end, bound) for end in verdict):
+        if bag.out.counts != verdict.counts:
+            if bag.vs >= self.frozen:
+                self._match_count(bag, verdict, bound)
+            self._match_ends(bag, verdict, bound)
+        if all(self.is_final(end, bound) for end in verdict.counts):
             self.index.remove(bag)
 
     def _match_count(self, bag: Bag, verdict: Ends, bound: int) -> None:
         """As many events in the output as in the verdict."""
-        lacking = _sorted(verdict - bag.out, bound)
-        surplus = _sorted(bag.out - verdict, bound)
-        short = sum(verdict.values()) - sum(bag.out.values())
-        for end in lacking[: max(short, 0)]:
-            self._put(bag, end)
-        for end in surplus[: max(-short, 0)]:
-            self._move_out(bag, end, None)
+        short = verdict.size - bag.out.size
+        if short > 0:
+            for end in _in_order(verdict.without(bag.out), bound)[:short]:
+                self._put(bag, end)
+        elif short < 0:
+            for end in _in_order(bag.out.without(verdict), bound)[:-short]:
+                self._move_out(bag, end, None)
 
     def _match_ends(self, bag: Bag, verdict: Ends, bound: int) -> None:
         """The verdict's ends, wherever they or the output's would be fully frozen."""
-        lacking = _sorted(verdict - bag.out, bound)
-        surplus = _sorted(bag.out - verdict, bound)
-        forced = max(sum(self.is_final(e, bound) for e in lacking), sum(self.is_final(e, bound) for e in surplus))
+        lacking = _in_order(verdict.without(bag.out), bound)
+        surplus = _in_order(bag.out.without(verdict), bound)
+        forced = max(sum(self.is_final(e, bound) for e in ends) for ends in (lacking, surplus))
         for old, new in list(zip(surplus, lacking, strict=False))[:forced]:
             self._move_out(bag, old, new)
 
     def _agree_when_final(self, bag: Bag, verdict: Ends, bound: int) -> None:
         """Put out what is fully frozen; the rest waits."""
-        for end in sorted((verdict - bag.out).elements()):
+        for end in sorted(verdict.without(bag.out)):
             if self.is_final(end, bound):
                 self._put(bag, end)
-        if all(self.is_final(end, bound) for end in +verdict):
+        if all(self.is_final(end, bound) for end in verdict.counts):
             self.index.remove(bag)
         else:
-            self.waiting.add(bag.vs, bag)  # type: ignore[arg-type]
+            self.waiting.add(bag.vs, bag)
 
     def _put(self, bag: Bag, end: int) -> None:
         if bag.vs >= self.stable:
             self.counts.waited += self.counts.taken - bag.first_seen
             self.emit_insert(Insert(bag.payload, bag.vs, end))
-            bag.out[end] += 1
+            bag.out.add(end)
 
     def _move_out(self, bag: Bag, old: int, new: int | None) -> None:
         target = bag.vs if new is None else new
         if min(old, target) >= self.stable:
             self.emit_adjust(bag.payload, bag.vs, old, target)
-            _move(bag.out, old, new)
+            bag.out.remove(old)
+            if new is not None:
+                bag.out.add(new)
 
     def output_bound(self, frozen: int) -> int:
         """Where events wait for their end, the output waits for the oldest of them."""
@@ -187,13 +226,12 @@ class R4(RevisableMerge):
 
     def oldest_waiting(self) -> int | None:
         """The least start among events that wait for their end, or for a verdict."""
-        waiting = self.waiting.first_living(self.index)  # type: ignore[arg-type]
+        waiting = self.waiting.first_living(self.index)
         return min([*self.undecided, *([] if waiting is None else [waiting])], default=None)
 
     def next_time(self) -> int | None:
         """The least time such that a bound beyond it may freeze something."""
-        times = [t for t in (self.index.starts.first(), self.index.ends.first()) if t is not None]
-        return min(times, default=None)
+        return self.index.due.first()
 
     # For policies
 
@@ -203,12 +241,11 @@ class R4(RevisableMerge):
 
     def has(self, node: Bag, each: Input) -> bool:
         """Whether it has reported at least one."""
-        return bool(+node.inputs.get(each.number, Counter()))
+        return node.said_by(each).size > 0
 
     def holders(self, node: Bag) -> int:
-        """How many inputs have reported as many as the one that reported most."""
-        sizes = [sum(ends.values()) for ends in node.inputs.values()]
-        return sum(size > sum(node.out.values()) for size in sizes)
+        """How many inputs have reported more than the output has."""
+        return sum(ends.size > node.out.size for ends in node.inputs.values())
 
     def drop(self, node: Bag, each: Input) -> None:
         """Forget what an input said."""
@@ -217,15 +254,15 @@ class R4(RevisableMerge):
 
     def introduce(self, node: Bag, each: Input) -> None:
         """Put out what was just reported, if the input has more events than the output."""
-        ends = node.inputs.get(each.number, Counter())
-        if sum(ends.values()) > sum(node.out.values()):
-            lacking = ends - node.out
+        ends = node.said_by(each)
+        if ends.size > node.out.size:
+            lacking = ends.without(node.out)
             self._put(node, self._latest if self._latest in lacking else min(lacking))
 
     def reflect(self, node: Bag, each: Input) -> None:
         """The multiset that an input has, as far as the output's bound allows."""
-        said = +node.inputs.get(each.number, Counter())
-        lacking, surplus = sorted((said - node.out).elements()), sorted((node.out - said).elements())
+        said = node.said_by(each)
+        lacking, surplus = sorted(said.without(node.out)), sorted(node.out.without(said))
         for old, new in zip(surplus, lacking, strict=False):
             self._move_out(node, old, new)
         if node.vs >= self.stable:
@@ -234,17 +271,7 @@ class R4(RevisableMerge):
             for end in surplus[len(lacking) :]:
                 self._move_out(node, end, None)
 
-    _latest = 0
 
-
-def _move(ends: Ends, old: int, new: int | None) -> None:
-    ends[old] -= 1
-    if not ends[old]:
-        del ends[old]
-    if new is not None:
-        ends[new] += 1
-
-
-def _sorted(ends: Ends, bound: int) -> list[int]:
+def _in_order(ends: list[int], bound: int) -> list[int]:
     """Ends that a bound freezes first: these must move, the others may."""
-    return sorted(ends.elements(), key=lambda end: (end >= bound, end))
+    return sorted(ends, key=lambda end: (end >= bound, end))

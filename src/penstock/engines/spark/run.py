@@ -1,7 +1,8 @@
 """A running query on Spark: one streaming query whose micro-batches write results, late rows and dead letters together.
 
 A folder sink gets one folder of parquet files per micro-batch, overwritten when a micro-batch is replayed after a
-crash, so every output is there exactly once. The flow's path holds, per query: the checkpoint, the manifest, the
+crash, so every output is there exactly once; beside them, in `_progress`, how far the output has come, so that another
+query can read it as a stream. The flow's path holds, per query: the checkpoint, the manifest, the
 control folder for bounds from outside, the counts per micro-batch, and late rows and dead letters unless they were sent
 elsewhere.
 """
@@ -21,6 +22,7 @@ from pyspark.sql import functions as F
 
 from penstock.algorithms.state import FORMAT_VERSION
 from penstock.engines.local.execution import DEAD_SCHEMA
+from penstock.engines.spark.folders import PROGRESS, describe_output
 from penstock.engines.spark.streaming import Hosted, rows_of
 from penstock.engines.spark.wire import load
 from penstock.errors import CheckpointError, StreamError
@@ -102,8 +104,10 @@ class Writer:
             else:
                 bounds.append(value)
         # Every bucket has seen the same progress; one that had nothing new to say says nothing.
-        record = {**total, "bound": max(bounds) if bounds else None}
-        write_atomically(f"{self.counts}/{batch:09d}.json", json.dumps(record))
+        bound = max(bounds) if bounds else None
+        write_atomically(f"{self.counts}/{batch:09d}.json", json.dumps({**total, "bound": bound}))
+        if isinstance(self.result, FolderSink):
+            write_atomically(f"{self.result.path}/{PROGRESS}/{batch:09d}.json", json.dumps({"bound": bound}))
 
 
 def write_atomically(path: str, text: str) -> None:
@@ -194,6 +198,11 @@ def start(query: Startable, sink: Any, trigger: Mapping[str, Any] | None, late: 
         _sink(dead or f"{home}/dead"),
         f"{home}/counts",
     )
+
+    if isinstance(writer.result, FolderSink):
+        described = describe_output(query.schema, query.plan.properties.key)
+        if described is not None:
+            write_atomically(f"{writer.result.path}/{PROGRESS}/stream.json", described)
 
     def write(frame: DataFrame, batch: int) -> None:
         writer(frame, batch)
