@@ -14,7 +14,14 @@ def test_a_bound_beyond_the_disorder_leaves_nothing_late() -> None:
     query = flow.query(zeek.SQL)
     got = tdb(query.elements())
     assert query.late.num_rows == 0
-    assert query.counts == {"read": len(rows), "on_time": len(rows), "late": 0, "dead": 0, "punctuation": 0}
+    assert query.counts == {
+        "read": len(rows),
+        "on_time": len(rows),
+        "late": 0,
+        "dead": 0,
+        "punctuation": 0,
+        "skipped": 0,
+    }
     assert not zeek.expected(query.plan, rows, zeek.late_numbers(query.late)).difference(got)
 
 

@@ -203,6 +203,19 @@ def merge(
 
 
 @app.command()
+def papers(
+    name: Annotated[str, typer.Argument(help="lmerge.")],
+    events: Annotated[int, typer.Option(help="How many events each stream has.")] = 10_000,
+    save: Annotated[Path | None, typer.Option(help="A folder for the results as JSON.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the experiments of a paper; what is claimed is a ratio with a bar."""
+    from penstock.cli.benching import run_papers
+
+    run_papers(name, events, as_json=as_json, save=save)
+
+
+@app.command()
 def bench(
     name: Annotated[str, typer.Argument(help="windows, latency, memory or all.")] = "all",
     rows: Annotated[int, typer.Option(help="Rows of the window benchmark; others have a tenth.")] = 4_000_000,

@@ -57,6 +57,25 @@ def run_bench(name: str, rows: int, master: str, *, as_json: bool, save: Path | 
         show(report)
 
 
+def run_papers(name: str, events: int, *, as_json: bool, save: Path | None) -> None:
+    """Run the experiments of one paper and show what they came to."""
+    if name != "lmerge":
+        raise StreamError("There are no experiments of that name.", got=name, hint="penstock papers lmerge")
+    from penstock.papers.lmerge import Experiments
+
+    def say(line: str) -> None:
+        if not as_json:
+            err.print(line, highlight=False)
+
+    report = Experiments(events, say).run()
+    if save is not None:
+        keep([report], save)
+    if as_json:
+        print_json(report.as_json())
+    else:
+        show(report)
+
+
 def keep(reports: list[Report], folder: Path) -> None:
     """Each report as JSON, and the plot of the window benchmark, in a folder."""
     folder.mkdir(parents=True, exist_ok=True)

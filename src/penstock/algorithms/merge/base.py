@@ -43,6 +43,9 @@ class Input:
     """How many of its events the output has not passed."""
     held: list[Insert] = field(default_factory=list)
     """What it brought before it joined, where that must wait."""
+    tie_start: int = MIN_TICK
+    ties: int = 0
+    """How many inserts it has brought of the start that it brought last."""
     bit: int = 0
     """Its place in a set of inputs."""
 

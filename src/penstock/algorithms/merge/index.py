@@ -66,19 +66,24 @@ class Node:
 
     def set_end(self, each: Input, end: int | None) -> None:
         """An input gives the event an end, or takes it back."""
+        others = self.others
         if end is None:
             self.bits &= ~each.bit
-            if self.others is not None:
-                self.others.pop(each.number, None)
-            return
-        self.bits |= each.bit
-        if end == self.end:
-            if self.others is not None:
-                self.others.pop(each.number, None)
+            if others is not None:
+                others.pop(each.number, None)
         else:
-            if self.others is None:
-                self.others = {}
-            self.others[each.number] = end
+            self.bits |= each.bit
+            if end != self.end:
+                if others is None:
+                    others = self.others = {}
+                others[each.number] = end
+                if len(others) == self.bits.bit_count():  # nobody has the end that was common: this one is, from now on
+                    self.end = end
+                    self.others = others = {n: e for n, e in others.items() if e != end}
+            elif others is not None:
+                others.pop(each.number, None)
+        if others is not None and not others:
+            self.others = None
 
 
 class Calendar(Generic[N]):

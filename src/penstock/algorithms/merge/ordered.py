@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.algorithms.merge.base import Input, LogicalMerge
 from penstock.model.batch import Batch
-from penstock.model.elements import Adjust, Insert
+from penstock.model.elements import Adjust, Element, Insert
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
 
@@ -25,6 +25,19 @@ class OrderedMerge(LogicalMerge):
 
     max_vs = MIN_TICK
     """The greatest start put out."""
+
+    def push(self, name: str, element: Element) -> list[Element]:
+        """Most elements are behind what was put out, and quickly done with."""
+        if type(element) is Insert and self.is_old(element.vs):
+            each = self.inputs.get(name)
+            if each is not None and each.joined and element.vs >= each.stable and self.width is None:
+                self.counts.inserts_in += 1
+                return []
+        return super().push(name, element)
+
+    def is_old(self, vs: int) -> bool:
+        """Whether nothing that starts there can be new."""
+        return vs < self.max_vs
 
     def insert(self, each: Input, element: Insert) -> None:
         """Put it out if it is new; below the output's own bound nothing is."""
@@ -79,6 +92,10 @@ class R0(OrderedMerge):
 
     name = "R0"
 
+    def is_old(self, vs: int) -> bool:
+        """There is one event for each start."""
+        return vs <= self.max_vs
+
     def is_new(self, each: Input, element: Insert) -> bool:
         """By its start alone."""
         return element.vs > self.max_vs
@@ -129,17 +146,26 @@ class R1(OrderedMerge):
     name = "R1"
     _ties_out = 0
 
-    def __init__(self, *args: object, **options: object) -> None:
-        """As any merge."""
-        self._ties: dict[int, tuple[int, int]] = {}
-        super().__init__(*args, **options)  # type: ignore[arg-type]
+    def push(self, name: str, element: Element) -> list[Element]:
+        """A tie that is known is quickly counted and done with."""
+        if type(element) is Insert and element.vs == self.max_vs:
+            each = self.inputs.get(name)
+            if each is not None and each.joined and element.vs >= each.stable and self.width is None:
+                place = each.ties + 1 if element.vs == each.tie_start else 1
+                if place <= self._ties_out:
+                    each.tie_start, each.ties = element.vs, place
+                    self.counts.inserts_in += 1
+                    return []
+        return super().push(name, element)
 
     def is_new(self, each: Input, element: Insert) -> bool:
         """By its place among the ties of its start; an input counts from the first of them."""
-        vs, count = self._ties.get(each.number, (MIN_TICK, 0))
-        count = count + 1 if vs == element.vs else 1
-        self._ties[each.number] = element.vs, count
-        return element.vs > self.max_vs or (element.vs == self.max_vs and count > self._ties_out)
+        vs = element.vs
+        if vs == each.tie_start:
+            each.ties += 1
+        else:
+            each.tie_start, each.ties = vs, 1
+        return vs > self.max_vs or (vs == self.max_vs and each.ties > self._ties_out)
 
     def take(self, element: Insert) -> None:
         """One more tie, or the first of a new start."""
@@ -148,7 +174,7 @@ class R1(OrderedMerge):
 
     def forget(self, each: Input) -> None:
         """Its count."""
-        self._ties.pop(each.number, None)
+        each.tie_start, each.ties = MIN_TICK, 0
 
 
 class R2(OrderedMerge):

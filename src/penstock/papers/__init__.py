@@ -1,0 +1,1 @@
+"""The experiments of the papers, as ratios and shapes: `penstock papers NAME`."""

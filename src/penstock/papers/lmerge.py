@@ -1,0 +1,234 @@
+"""`penstock papers lmerge`: the experiments of the merge paper, as ratios within one run.
+
+Memory and throughput against the number of inputs, the chattiness of policies, the effect of bounds (Figs 2 to 6);
+bursts and congestion (Figs 7 and 8) and plan switching with feedback (Fig 9) in virtual time, so that nothing depends
+on the machine.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.algorithms.merge.base import LogicalMerge
+from penstock.algorithms.merge.baselines import CleanseThenR1, R3Minus
+from penstock.algorithms.merge.ordered import R0, R1, R2
+from penstock.algorithms.merge.r3 import R3
+from penstock.algorithms.merge.r4 import R4
+from penstock.bench.claims import Claim, Report
+from penstock.model.batch import Batch
+from penstock.model.elements import Element, Insert
+from penstock.model.schema import schema_of
+from penstock.papers.lmerge_scenarios import bursts, congestion, plan_switching
+from penstock.papers.lmerge_streams import Parameters, increasing, ordered, replica
+
+Say = Callable[[str], None]
+INPUTS = (2, 4, 6, 8, 10)
+ORDERED = Parameters(disorder=0.0)
+REVISED = Parameters(disorder=0.5, revised=0.36, stable_freq=0.001)
+
+
+def interleaved(streams: list[Iterable[Element]]) -> Iterator[tuple[str, Element]]:
+    """An element of each input in turn."""
+    reading = {f"in{i}": iter(s) for i, s in enumerate(streams)}
+    while reading:
+        for name, elements in list(reading.items()):
+            element = next(elements, None)
+            if element is None:
+                del reading[name]
+            else:
+                yield name, element
+
+
+def throughput(kind: type[LogicalMerge], make: Callable[[int], Iterable[Element]], inputs: int) -> float:
+    """Elements a second that a merge takes; making them is not in the time. The best of three."""
+    arrivals = list(interleaved([make(i) for i in range(inputs)]))
+    best = 0.0
+    for _ in range(3):
+        merge = kind([f"in{i}" for i in range(inputs)])
+        started = time.perf_counter()
+        for name, element in arrivals:
+            merge.push(name, element)
+        best = max(best, len(arrivals) / (time.perf_counter() - started))
+    return best
+
+
+def peak_memory(kind: type[LogicalMerge], make: Callable[[int], Iterable[Element]], inputs: int) -> int:
+    """The greatest number of bytes that a merge holds; its output is not kept, and what makes its input not counted."""
+    merge = kind([f"in{i}" for i in range(inputs)])
+    return _peak(merge.push, make, inputs) - _peak(lambda name, element: None, make, inputs)
+
+
+def _peak(take: Callable[[str, Element], object], make: Callable[[int], Iterable[Element]], inputs: int) -> int:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        peak = 0
+        for count, (name, element) in enumerate(interleaved([make(i) for i in range(inputs)])):
+            take(name, element)
+            if count % 500 == 0:
+                peak = max(peak, tracemalloc.get_traced_memory()[0])
+        return peak
+    finally:
+        tracemalloc.stop()
+
+
+def bare_loop(arrivals: list[tuple[str, Element]]) -> float:
+    """Seconds of a loop that lets the first of equal events through, with a dict. The best of three."""
+    best = float("inf")
+    for _ in range(3):
+        seen: dict[Any, int] = {}
+        out = []
+        started = time.perf_counter()
+        for _name, element in arrivals:
+            if type(element) is Insert:
+                key = (element.vs, element.payload)
+                if key not in seen:
+                    seen[key] = element.ve
+                    out.append(element)
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def arrow_rate(rows: int = 200_000, inputs: int = 2, size: int = 10_000) -> float:
+    """Elements a second through R0 on Arrow batches."""
+    schema = schema_of([("ts", "bigint"), ("k", "bigint")], "ts")
+    table = pa.table({"ts": np.arange(rows) * 3, "k": np.arange(rows) % 400}).cast(schema.arrow)
+    batches = [Batch(schema, table=table.slice(i, size)) for i in range(0, rows, size)]
+    best = 0.0
+    for _ in range(5):
+        merge = R0([f"in{i}" for i in range(inputs)])
+        started = time.perf_counter()
+        for batch in batches:
+            for i in range(inputs):
+                merge.push_batch(f"in{i}", batch)
+        best = max(best, rows * inputs / (time.perf_counter() - started))
+    return best
+
+
+class Experiments:
+    """One run of all of them."""
+
+    def __init__(self, events: int, say: Say) -> None:
+        """So many events per input."""
+        self.events, self.say = events, say
+        self.rows: list[dict[str, Any]] = []
+        self.claims: list[Claim] = []
+
+    def run(self) -> Report:
+        """Figs 2 to 9."""
+        self._ordered()
+        self._revised()
+        self._policies()
+        self._stable_freq()
+        self._per_element()
+        self._scenarios()
+        return Report("lmerge", self.rows, self.claims)
+
+    def _parameters(self, p: Parameters, **changes: Any) -> Parameters:
+        return Parameters(**{**p.__dict__, "events": self.events, **changes})
+
+    def _tell(self, figure: str, **numbers: Any) -> None:
+        self.rows.append({"figure": figure, **numbers})
+        self.say(f"{figure}: " + ", ".join(f"{k} {v}" for k, v in numbers.items()))
+
+    def _ordered(self) -> None:
+        """Figs 2 and 3: ordered streams without adjusts, by every algorithm."""
+        p = self._parameters(ORDERED)
+        rates: dict[str, float] = {}
+        for kind in (R0, R1, R2, R3, R4, R3Minus):
+            for inputs in (2, 10):
+                rate = throughput(kind, lambda i: list(increasing(ordered(p))), inputs)
+                small = self._parameters(ORDERED, events=self.events // 4)
+                held = peak_memory(kind, lambda i, s=small: increasing(ordered(s)), inputs)  # type: ignore[misc]
+                self._tell("2, 3: ordered", algorithm=kind.name, inputs=inputs, rate=round(rate), bytes=held)
+                if inputs == 10:
+                    rates[kind.name] = rate
+        order = ["R0", "R1", "R2", "R3", "R3-"]
+        for faster, slower in pairwise(order):
+            ratio = rates[faster] / rates[slower]
+            self.claims.append(Claim(f"throughput: {faster} against {slower}", ratio, 1.0, "higher"))
+
+    def _revised(self) -> None:
+        """Fig 6: disorder and adjusts, R3 beside R3- and Cleanse + R1."""
+        p = self._parameters(REVISED)
+        held: dict[tuple[str, int], int] = {}
+        rates: dict[tuple[str, int], float] = {}
+        for kind in (R3, R3Minus, CleanseThenR1):
+            for inputs in INPUTS:
+                small = self._parameters(REVISED, events=self.events // 4, stable_freq=0.004)
+                held[kind.name, inputs] = peak_memory(kind, lambda i, s=small: increasing(replica(s, i)), inputs)  # type: ignore[misc]
+                if inputs in (2, 10):
+                    rates[kind.name, inputs] = throughput(kind, lambda i: list(increasing(replica(p, i))), inputs)
+                rate = rates.get((kind.name, inputs))
+                self._tell(
+                    "6: revised", algorithm=kind.name, inputs=inputs, bytes=held[kind.name, inputs],
+                    rate=None if rate is None else round(rate),
+                )  # fmt: skip
+        growth = held["R3", 10] / held["R3", 2]
+        self.claims.append(Claim("memory: R3 with 10 inputs against 2", growth, 1.3, "lower"))
+        less = held["Cleanse + R1", 10] / held["R3", 10]
+        self.claims.append(Claim("memory: Cleanse + R1 against R3 at 10 inputs", less, 5.0, "higher"))
+        faster = rates["R3", 10] / rates["Cleanse + R1", 10]
+        self.claims.append(Claim("throughput: R3 against Cleanse + R1 at 10 inputs", faster, 2.0, "higher"))
+
+    def _policies(self) -> None:
+        """Fig 4: adjusts in and out as disorder and revisions grow, by policy; and how long events wait."""
+        for revised in (0.1, 0.3, 0.5):
+            p = self._parameters(REVISED, revised=revised, stable_freq=0.01, text=16)
+            arrivals = list(interleaved([list(increasing(replica(p, i))) for i in range(3)]))
+            for policy in ("reflect all", "first seen", "half frozen", "conservative"):
+                merge = R3(["in0", "in1", "in2"], policy=policy)
+                for name, element in arrivals:
+                    merge.push(name, element)
+                waited = merge.counts.waited / max(merge.counts.inserts_out, 1)
+                self._tell(
+                    "4: chattiness", policy=policy, revised=revised, adjusts_in=merge.counts.adjusts_in,
+                    adjusts_out=merge.counts.adjusts_out, waited=round(waited, 1),
+                )  # fmt: skip
+
+    def _stable_freq(self) -> None:
+        """Fig 5: more bounds need less memory and cost time."""
+        for frequency in (0.0005, 0.002, 0.01):
+            p = self._parameters(REVISED, stable_freq=frequency, duration=2000, events=self.events // 2)
+            for kind in (R3, R4):
+                rate = throughput(kind, lambda i, q=p: list(increasing(replica(q, i))), 2)  # type: ignore[misc]
+                held = peak_memory(kind, lambda i, q=p: increasing(replica(q, i)), 2)  # type: ignore[misc]
+                self._tell("5: bounds", algorithm=kind.name, stable_freq=frequency, rate=round(rate), bytes=held)
+
+    def _per_element(self) -> None:
+        """Per element, beside a bare loop; and R0 over Arrow."""
+        p = self._parameters(ORDERED, text=32)
+        arrivals = list(interleaved([list(increasing(ordered(p))) for _ in range(10)]))
+        loop = len(arrivals) / bare_loop(arrivals)
+        rate = throughput(R3, lambda i: list(increasing(ordered(p))), 10)
+        arrow = arrow_rate()
+        self._tell("per element", bare_loop=round(loop), r3=round(rate), r0_on_arrow=round(arrow))
+        self.claims.append(Claim("per element: R3, times a bare loop", loop / rate, 4.0, "lower"))
+        self.claims.append(
+            Claim("R0 on Arrow batches against the bare loop, times faster", arrow / loop, 10.0, "higher")
+        )
+
+    def _scenarios(self) -> None:
+        """Figs 7 to 9."""
+        for name, run in (("7: bursts", bursts), ("8: congestion", congestion)):
+            inputs, output = run()
+            variation = [statistics.pstdev(r) / statistics.mean(r) for r in (*inputs, output)]
+            self._tell(name, inputs=[round(v, 3) for v in variation[:-1]], output=round(variation[-1], 3))
+            if name.startswith("7"):
+                smoother = statistics.mean(variation[:-1]) / variation[-1]
+                what = "bursts: variation of the inputs' rate against the output's"
+                self.claims.append(Claim(what, smoother, 5.0, "higher"))
+        without, with_feedback, alone = plan_switching(self.events)
+        self._tell("9: plan switching", alone=alone, merged=without, with_feedback=with_feedback)
+        self.claims.append(
+            Claim("plan switching: how much sooner with feedback", without / with_feedback, 4.0, "higher")
+        )
