@@ -11,7 +11,7 @@ WITH_JAVA := JAVA_HOME="$$(scripts/find-java.sh)" && export JAVA_HOME &&
 # Further arguments, for pytest or the command: make test ARGS="-k lmerge"
 ARGS ?=
 
-.PHONY: help demo test lint docs bench bench-peers figures test-slow test-cluster fuzz clean venv java
+.PHONY: help demo test lint docs bench papers bench-peers figures test-slow test-cluster fuzz clean venv java
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,12 +35,16 @@ bench: java .venv/.installed-bench ## Run the benchmarks and write their figures
 	@$(WITH_JAVA) $(BIN)/penstock bench --save benchmarks/results $(ARGS)
 	@$(MAKE) --no-print-directory figures
 
+papers: .venv/.installed-bench ## Run the experiments of the papers and write their figures into the docs
+	@$(BIN)/penstock papers lmerge --save benchmarks/results $(ARGS)
+	@$(MAKE) --no-print-directory figures
+
 bench-peers: java ## Install the other engines that the benchmarks compare with, each in an environment of its own
 	@scripts/install-peers.sh
 
 figures: .venv/.installed-bench ## Write the saved figures into README and docs
 	@$(BIN)/python -c "from penstock.bench.figures import refresh; refresh()"
-	@cp benchmarks/results/windows.svg docs/assets/windows.svg
+	@cp benchmarks/results/*.svg docs/assets/
 
 test-slow: java .venv/.installed-test ## Run the tests that take long: kill -9 at three points, every transcript as a stream
 	@$(WITH_JAVA) $(PYTEST) -m "slow and not cluster" --timeout 1200 $(ARGS)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path("benchmarks/results")
-PAGES = (Path("README.md"), Path("docs/performance.md"))
+PAGES = (Path("README.md"), Path("docs/performance.md"), Path("docs/papers/lmerge.md"))
+BENCHES = ("windows", "latency", "memory")
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -22,11 +24,11 @@ def saved(folder: Path = RESULTS) -> dict[str, Any]:
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
 
 
-def claims_table(reports: Mapping[str, Any]) -> str:
-    """Every claim with its value and its bar."""
+def claims_table(reports: Mapping[str, Any], names: Sequence[str] = BENCHES) -> str:
+    """Every claim of some reports with its value and its bar."""
     lines = ["| | measured | bar | |", "|---|---|---|---|"]
-    for report in reports.values():
-        for claim in report["claims"]:
+    for name in names:
+        for claim in reports[name]["claims"] if name in reports else ():
             sign = "at least" if claim["better"] == "higher" else "at most"
             mark = "holds" if claim["holds"] else "**missed**"
             lines.append(f"| {claim['name']} | {_short(claim['value'])} | {sign} {claim['bar']:g} | {mark} |")
@@ -55,11 +57,31 @@ def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+LMERGE = {
+    "lmerge-ordered": "2, 3: ordered",
+    "lmerge-policies": "4: chattiness",
+    "lmerge-bounds": "5: bounds",
+    "lmerge-revised": "6: revised",
+    "lmerge-lag": "VI-C3: lag",
+    "lmerge-latency": "VI-D3: latency",
+    "lmerge-growth": "Table IV: growth",
+    "lmerge-plans": "9: plan switching",
+}
+"""Which rows of the merge experiments a table shows."""
+
+
+def _figure_table(figure: str, reports: Mapping[str, Any]) -> str:
+    rows = [r for r in reports["lmerge"]["rows"] if r["figure"] == figure]
+    return rows_table([{k: v for k, v in r.items() if k != "figure"} for r in rows])
+
+
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "claims": claims_table,
     "rates": rates_table,
     "latency": lambda reports: rows_table(reports["latency"]["rows"]),
     "memory": lambda reports: rows_table(reports["memory"]["rows"]),
+    "lmerge-claims": lambda reports: claims_table(reports, ("lmerge",)),
+    **{name: partial(_figure_table, title) for name, title in LMERGE.items()},
 }
 
 

@@ -85,6 +85,10 @@ def keep(reports: list[Report], folder: Path) -> None:
             from penstock.bench.plot import plot_windows
 
             plot_windows(report.as_json()["rows"], folder / "windows.svg")
+        if report.name == "lmerge":
+            from penstock.papers.plots import plot_lmerge
+
+            plot_lmerge(report.rows, folder)
 
 
 def show(report: Report) -> None:

@@ -43,7 +43,8 @@ def merge_node(
         raise MergeError("Only R0 to R4 run in a flow.", where=f"stream {name}", got=choice.name, hint="use pk.merge")
     if choice.name in ("R3", "R4"):
         _check_policy(policy, elements, name)
-    return Merge(tuple(sources), tuple(s.name for s in sources), choice.name, policy, lag, driver, elements)
+    names = tuple(s.name for s in sources)
+    return Merge(tuple(sources), names, choice.name, policy, lag, driver, elements, str(choice))
 
 
 def _source(catalog: Catalog, stream: str, name: str) -> Source:

@@ -199,6 +199,8 @@ class Merge(Node):
     driver: str = "leading"
     elements: bool = False
     """Whether rows are inserts and adjusts, with columns for start, end and old end, instead of plain events."""
+    why: str = ""
+    """Why this algorithm is right, and no weaker one is known to be."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -11,7 +11,7 @@ frozen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
@@ -56,13 +56,13 @@ class Node:
             return self.others.get(each.number, self.end)
         return self.end
 
-    def ends(self) -> Iterator[int]:
-        """Every end that an input or the output gives the event."""
-        yield self.end
-        if self.out is not None:
-            yield self.out
-        if self.others is not None:
-            yield from self.others.values()
+    def next_end(self, bound: int) -> int:
+        """The least end that an input or the output gives the event and that is not before a bound, or the bound."""
+        end = self.end
+        if self.others is None and (self.out is None or self.out == end):
+            return end if end >= bound else bound
+        ends = [end, *(() if self.out is None else (self.out,)), *(self.others or {}).values()]
+        return min([e for e in ends if e >= bound], default=bound)
 
     def set_end(self, each: Input, end: int | None) -> None:
         """An input gives the event an end, or takes it back."""
@@ -147,10 +147,5 @@ class Index(Generic[N]):
         return self.nodes.get((node.vs, node.payload)) is node
 
     def frozen_by(self, bound: int) -> list[N]:
-        """The living nodes that wait for a time before a bound; they wait for nothing any more."""
-        found = {id(n): n for n in self.due.take(bound)}
-        return [n for n in found.values() if self.lives(n)]
-
-    def wait(self, node: N, ends: Iterable[int], bound: int) -> None:
-        """After a bound was looked at: the node waits for the next of its ends."""
-        self.due.add(min([e for e in ends if e >= bound], default=bound), node)
+        """The nodes that waited for a time before a bound, some of them gone or named twice; they wait no more."""
+        return list(self.due.take(bound))

@@ -25,19 +25,17 @@ class OrderedMerge(LogicalMerge):
 
     max_vs = MIN_TICK
     """The greatest start put out."""
+    oldest_new = MIN_TICK
+    """Nothing that starts before this can be new."""
 
     def push(self, name: str, element: Element) -> list[Element]:
         """Most elements are behind what was put out, and quickly done with."""
-        if type(element) is Insert and self.is_old(element.vs):
+        if type(element) is Insert and element.vs < self.oldest_new:
             each = self.inputs.get(name)
             if each is not None and each.joined and element.vs >= each.stable and self.width is None:
                 self.counts.inserts_in += 1
                 return []
         return super().push(name, element)
-
-    def is_old(self, vs: int) -> bool:
-        """Whether nothing that starts there can be new."""
-        return vs < self.max_vs
 
     def insert(self, each: Input, element: Insert) -> None:
         """Put it out if it is new; below the output's own bound nothing is."""
@@ -92,17 +90,14 @@ class R0(OrderedMerge):
 
     name = "R0"
 
-    def is_old(self, vs: int) -> bool:
-        """There is one event for each start."""
-        return vs <= self.max_vs
-
     def is_new(self, each: Input, element: Insert) -> bool:
         """By its start alone."""
         return element.vs > self.max_vs
 
     def take(self, element: Insert) -> None:
-        """Remember the start."""
+        """Remember the start, of which there is no other event."""
         self.max_vs = element.vs
+        self.oldest_new = element.vs + 1
 
     def push_batch(self, name: str, batch: Batch) -> Batch | None:
         """A batch of inserts of one input, in order: the part of it that is new, without looking at rows one by one."""
@@ -121,7 +116,7 @@ class R0(OrderedMerge):
         if last <= self.max_vs or last < self.stable:
             return None
         cut = int(np.searchsorted(times, max(self.max_vs + 1, self.stable)))
-        self.max_vs = last
+        self.max_vs, self.oldest_new = last, last + 1
         self.counts.inserts_out += len(times) - cut
         self._release()
         return Batch(batch.schema, table=batch.table.slice(cut)) if cut else batch
@@ -170,7 +165,7 @@ class R1(OrderedMerge):
     def take(self, element: Insert) -> None:
         """One more tie, or the first of a new start."""
         self._ties_out = self._ties_out + 1 if element.vs == self.max_vs else 1
-        self.max_vs = element.vs
+        self.max_vs = self.oldest_new = element.vs
 
     def forget(self, each: Input) -> None:
         """Its count."""
@@ -194,7 +189,7 @@ class R2(OrderedMerge):
     def take(self, element: Insert) -> None:
         """Remember the payload as long as its start is the greatest."""
         if element.vs > self.max_vs:
-            self.max_vs = element.vs
+            self.max_vs = self.oldest_new = element.vs
             self._seen.clear()
         self._seen.add(element.payload)
 

@@ -27,6 +27,7 @@ class R3(RevisableMerge):
         """As any revisable merge; a `watch` compares what every input says with what was put out."""
         self.watch = watch
         self.index: Index[Node] = Index()
+        self._nodes = self.index.nodes
         self.waiting: Calendar[Node] = Calendar()
         """By start: events that are half frozen and not yet out (conservative policy)."""
         super().__init__(*args, **options)
@@ -36,20 +37,25 @@ class R3(RevisableMerge):
     # Elements
 
     def push(self, name: str, element: Element) -> list[Element]:
-        """Most elements are another input's word on a known event, with the end that is known: that is quickly done."""
+        """The first word on an event, and the same word of another input, are quickly done: that is most elements."""
         if type(element) is Insert and self._first_seen:
+            vs, end = element.vs, element.ve
+            key = (vs, element.payload)
+            node = self._nodes.get(key)
             each = self.inputs.get(name)
-            node = self.index.nodes.get((element.vs, element.payload))
-            if (
-                node is not None
-                and each is not None
-                and node.end == element.ve
-                and not node.bits & each.bit
-                and element.vs >= each.stable
-            ):
-                node.bits |= each.bit
-                self.counts.inserts_in += 1
-                return []
+            if each is not None and vs >= each.stable and self.width is None:
+                if node is None:
+                    if vs >= self.frozen:
+                        self._nodes[key] = node = Node(element.payload, vs, end, each.bit, 0)
+                        self.index.due.add(vs, node)
+                        node.out = end
+                        self.counts.inserts_in += 1
+                        self.counts.inserts_out += 1
+                        return [element]
+                elif node.end == end and not node.bits & each.bit:
+                    node.bits |= each.bit
+                    self.counts.inserts_in += 1
+                    return []
         return super().push(name, element)
 
     def insert(self, each: Input, element: Insert) -> None:
@@ -122,8 +128,11 @@ class R3(RevisableMerge):
     def freeze(self, bound: int, voters: list[Input]) -> None:
         """Agree on the events whose start or end is passed."""
         self.undecided = []
+        only = voters[0] if len(voters) == 1 else None
         for node in self.index.frozen_by(bound):
-            verdict = self.verdict([node.end_of(v) for v in voters])
+            if not self.index.lives(node):
+                continue
+            verdict: Any = node.end_of(only) if only is not None else self.verdict([node.end_of(v) for v in voters])
             if verdict is UNDECIDED:
                 self.undecided.append(node.vs)
                 self.index.due.add(node.vs, node)  # to be looked at again
@@ -131,27 +140,28 @@ class R3(RevisableMerge):
             if self._counts_unfrozen and node.vs >= self.frozen:
                 for each in self.inputs.values():
                     each.unfrozen -= bool(node.bits & each.bit)
-            self._agree(node, verdict, bound)  # type: ignore[arg-type]
-            if self.index.lives(node):
-                self.index.wait(node, node.ends(), bound)
+            if self._agree(node, verdict, bound):
+                self.index.due.add(node.next_end(bound), node)
 
-    def _agree(self, node: Node, end: int | None, bound: int) -> None:
+    def _agree(self, node: Node, end: int | None, bound: int) -> bool:
+        """Make the output say what the verdict says, where it must; whether the event goes on living."""
         if end is None:
             if node.out is not None and node.vs >= self.stable:
                 self.emit_adjust(node.payload, node.vs, node.out, node.vs)
                 node.out = None
             self._decide(node)
-            return
+            return False
         final = self.is_final(end, bound)
         if node.out is None:
             if self.policy.final_only and not final:
                 self.waiting.add(node.vs, node)
-                return
+                return True
             self._show(node, end)
         elif node.out != end and (final or self.is_final(node.out, bound)):
             self._show(node, end)
         if final:
             self._decide(node)
+        return not final
 
     def _decide(self, node: Node) -> None:
         """Nothing more can change the event in the output."""

@@ -147,6 +147,8 @@ class R4(RevisableMerge):
         """Agree on the bags whose start or some end is passed."""
         self.undecided = []
         for bag in self.index.frozen_by(bound):
+            if not self.index.lives(bag):
+                continue
             verdict = self._verdict(bag, voters)
             if verdict is None:
                 self.undecided.append(bag.vs)
@@ -157,7 +159,7 @@ class R4(RevisableMerge):
                     each.unfrozen -= bag.said_by(each).size
             self._agree(bag, verdict, bound)
             if self.index.lives(bag):
-                self.index.wait(bag, bag.ends(), bound)
+                self.index.due.add(min([e for e in bag.ends() if e >= bound], default=bound), bag)
 
     def _verdict(self, bag: Bag, voters: list[Input]) -> Ends | None:
         """The ends that the voters give, or None if they are at odds."""

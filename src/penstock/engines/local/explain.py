@@ -26,8 +26,8 @@ def how(node: Node) -> str:
             return f"in-process: {choose_aggregate(node)}"
         case Distinct():
             return "in-process: hash table per instant, purged by punctuation"
-        case Merge():
-            return "in-process: events by slices of time, given up when they are final"
+        case Merge(why=why):
+            return f"in-process: {why}; events by slices of time, given up when they are final"
         case Union():
             return "in-process: Meld, rows pass at once"
         case Select() | Project() | NumberRows():

@@ -7,6 +7,7 @@ that precedes each row is a running maximum over that order.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Over
@@ -18,12 +19,24 @@ from penstock.engines.spark.ticks import ticks_of, time_of
 from penstock.engines.spark.windows import windowed
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, Punctuated, span_ticks
+from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
-from penstock.query.nodes import Distinct, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+from penstock.query.nodes import Distinct, Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
 from penstock.query.predicates import punctuation_predicate
 
 ARRIVAL = "__arrival"
 BOUND = "__bound"
+TIMES = "__times"
+
+
+def merged(frames: list[DataFrame], schema: Schema, *, repeats: bool) -> DataFrame:
+    """Replicas as one: each row as often as the replica has it that has it most often; with a key, that is once."""
+    names = [f"`{n}`" for n in schema.names]
+    if not repeats:
+        return reduce(DataFrame.union, frames).dropDuplicates(list(schema.names))
+    counted = [f.groupBy(*names).agg(F.count("*").alias(TIMES)) for f in frames]
+    most = reduce(DataFrame.union, counted).groupBy(*names).agg(F.max(TIMES).alias(TIMES))
+    return most.select(*names, F.explode(F.sequence(F.lit(1), F.col(TIMES).cast("int")))).select(*names)
 
 
 class BatchLowering:
@@ -48,6 +61,8 @@ class BatchLowering:
                 for frame in frames[1:]:
                     result = result.union(frame)
                 return result
+            case Merge(branches=branches, algorithm=algorithm):
+                return merged([self.lower(b) for b in branches], node.schema, repeats=algorithm in ("R1", "R4"))
             case Distinct(input=below):
                 names = [f.name for f in node.schema.visible]
                 return self.lower(below).dropDuplicates(list(dict.fromkeys([*names, str(node.schema.time)])))

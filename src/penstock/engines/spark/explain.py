@@ -16,9 +16,9 @@ _WAYS = {
 
 
 def needs_host(plan: Node) -> bool:
-    """Whether there is something that Spark cannot run natively: an aggregate in Python, or a merge."""
+    """Whether there is something that Spark cannot run natively: an aggregate in Python, or a merge of elements."""
     return any(
-        isinstance(n, Merge)
+        (isinstance(n, Merge) and n.elements)
         or (isinstance(n, WindowAggregate) and any(a.function.startswith(USER) for a in n.aggregates))
         for n in plan.walk()
     )
@@ -34,6 +34,8 @@ def how_batch(node: Node) -> str:
                 return "Spark, native: one aggregation per window"
             choice = choose_spark(node)
             return f"Spark: {choice}: {_WAYS[choice.name]}"
+        case Merge():
+            return "Spark, native: of whole replicas, each row as often as the one has it that has it most often"
         case Select() | Project() | Union() | Distinct():
             return "Spark, native"
         case _:
@@ -57,7 +59,7 @@ def how_node(node: Node) -> str:
         case WindowAggregate(window=SlidingWindow()):
             choice = choose_aggregate(node)
             return f"Spark, hosted: {choice}; a page of state per {'window' if choice.name == 'wid' else 'pane'}"
-        case Merge():
-            return "Spark, hosted: spread by payload, a page of state per slice of time"
+        case Merge(why=why):
+            return f"Spark, hosted: {why}; spread by payload, a page of state per slice of time"
         case _:
             return "Spark, hosted"

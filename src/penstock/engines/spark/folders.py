@@ -3,6 +3,9 @@
 A run writes the results of micro-batch N to `batch=N` and then, to `_progress`, the bound that its output has reached.
 The source hands out micro-batches in that order, whole: the rows, then a row of punctuation with the bound as its time.
 A micro-batch that is written again after a crash has the same rows, so what was read stays true.
+
+With the option `signal`, the folder of a consumer's own output, micro-batches that lie wholly before what the consumer
+has put out are not read: of these only the bound is handed on. So a replica that is behind catches up.
 """
 
 from __future__ import annotations
@@ -81,14 +84,16 @@ class MicroBatch(InputPartition):
     """One micro-batch of a folder."""
 
     number: int
+    needed: bool = True
+    """Whether the consumer still needs its rows."""
 
 
 class OutputReader(DataSourceStreamReader):
     """Reads whole micro-batches in order; the offset is the number of the next."""
 
-    def __init__(self, folder: str) -> None:
-        """The folder is read where Spark's workers run."""
-        self.folder = folder
+    def __init__(self, folder: str, signal: str | None = None) -> None:
+        """The folder is read where Spark's workers run; `signal` is the folder of the consumer's output."""
+        self.folder, self.signal = folder, signal
 
     def initialOffset(self) -> dict[str, int]:
         """The first micro-batch."""
@@ -103,18 +108,23 @@ class OutputReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """One per micro-batch."""
-        return [MicroBatch(n) for n in range(start["next"], end["next"])]
+        reached = None if self.signal is None else reached_by(self.signal)
+        return [MicroBatch(n, self._is_needed(n, reached)) for n in range(start["next"], end["next"])]
+
+    def _is_needed(self, number: int, reached: int | None) -> bool:
+        """Whether a micro-batch may hold something that is not before what the consumer has put out."""
+        bound = bound_after(self.folder, number)
+        return reached is None or bound is None or bound > reached
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a micro-batch, then its bound."""
         assert isinstance(partition, MicroBatch)
         stream = output_stream(self.folder)
-        table = self._rows(partition.number, stream)
-        if table.num_rows:
-            yield from table.to_batches()
-        record = json.loads(Path(self.folder, PROGRESS, f"{partition.number:09d}.json").read_text())
-        if record["bound"] is not None:
-            yield _punctuation(stream, record["bound"])
+        if partition.needed:
+            yield from self._rows(partition.number, stream).to_batches()
+        bound = bound_after(self.folder, partition.number)
+        if bound is not None:
+            yield _punctuation(stream, bound)
 
     def _rows(self, number: int, stream: OutputStream) -> pa.Table:
         """Again and again while the micro-batch is being written anew, which takes a moment after a crash."""
@@ -137,6 +147,18 @@ class OutputReader(DataSourceStreamReader):
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing is thrown away: other readers may come."""
+
+
+def bound_after(folder: str, number: int) -> int | None:
+    """How far an output has come with a micro-batch, if it came further."""
+    found: int | None = json.loads(Path(folder, PROGRESS, f"{number:09d}.json").read_text())["bound"]
+    return found
+
+
+def reached_by(folder: str) -> int | None:
+    """How far an output has come."""
+    numbers = sorted(int(p.stem) for p in Path(folder, PROGRESS).glob("0*.json"))
+    return next((b for n in reversed(numbers) if (b := bound_after(folder, n)) is not None), None)
 
 
 def _punctuation(stream: OutputStream, bound: int) -> pa.RecordBatch:
@@ -165,10 +187,13 @@ class OutputSource(DataSource):
 
     def streamReader(self, schema: Any) -> OutputReader:
         """For streams only; in batch, read the parquet files."""
-        return OutputReader(self.options["path"])
+        return OutputReader(self.options["path"], self.options.get("signal"))
 
 
-def read_output(spark: SparkSession, folder: str) -> Any:
+def read_output(spark: SparkSession, folder: str, signal: str | None = None) -> Any:
     """A streaming DataFrame over an output folder, with its punctuation as rows."""
     spark.dataSource.register(OutputSource)
-    return spark.readStream.format(FORMAT).load(str(Path(folder).absolute()))
+    reader = spark.readStream.format(FORMAT)
+    if signal is not None:
+        reader = reader.option("signal", str(Path(signal).absolute()))
+    return reader.load(str(Path(folder).absolute()))

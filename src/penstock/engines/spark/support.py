@@ -11,7 +11,7 @@ BATCH: dict[str, Support] = {
     "project": Support("native expressions"),
     "user function": Support("Python UDF"),
     "union": Support("native union"),
-    "merge": Support("hosted: the merge per bucket of payloads"),
+    "merge": Support("native over plain rows; hosted where there are adjusts"),
     "distinct": Support("native dropDuplicates per instant"),
     "row numbers": no(
         "a DataFrame has no order of arrival: give the rows a sequence column, declare it as time=…, and use it as WA"

@@ -1,0 +1,72 @@
+"""The pictures of the merge experiments, from the rows of their report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Rows = Sequence[dict[str, Any]]
+
+
+def plot_lmerge(rows: Rows, folder: Path) -> None:
+    """Memory against inputs, adjusts by policy, and rates under bursts and congestion, one file each."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "penstock"
+    _memory(rows, folder / "lmerge-memory.svg")
+    _chattiness(rows, folder / "lmerge-chattiness.svg")
+    _rates(rows, folder / "lmerge-rates.svg")
+
+
+def _save(figure: Any, path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def _memory(rows: Rows, path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 3.6))
+    revised = [r for r in rows if r["figure"].startswith("6:")]
+    for name in dict.fromkeys(r["algorithm"] for r in revised):
+        points = [(r["inputs"], r["bytes"] / 1e6) for r in revised if r["algorithm"] == name]
+        axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", label=name)
+    axes.set(xlabel="inputs", ylabel="memory, MB", title="disorder and adjusts (Fig. 6)")
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def _chattiness(rows: Rows, path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 3.6))
+    told = [r for r in rows if r["figure"].startswith("4:")]
+    for policy in dict.fromkeys(r["policy"] for r in told):
+        points = [(r["revised"], r["adjusts_out"]) for r in told if r["policy"] == policy]
+        axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", label=policy)
+    points = [(r["revised"], r["adjusts_in"]) for r in told if r["policy"] == "first seen"]
+    axes.plot([p[0] for p in points], [p[1] for p in points], linestyle="--", color="gray", label="adjusts in")
+    axes.set(xlabel="share of events that are revised", ylabel="adjusts", title="chattiness by policy (Fig. 4)")
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def _rates(rows: Rows, path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    figure, both = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True)
+    for axes, row in zip(both, [r for r in rows if "series" in r], strict=True):
+        *inputs, output = row["series"]
+        for series in inputs:
+            axes.plot(series, color="gray", linewidth=0.7)
+        axes.plot(output, color="tab:blue", linewidth=2, label="merged")
+        axes.set(xlabel="tenths of a second", ylabel="events", title=row["figure"], ylim=(0, 2000))
+        axes.legend(frameon=False)
+    _save(figure, path)
