@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import penstock as pk
-from penstock.errors import MergeError, SourceError
+from penstock.errors import MergeError
 from penstock.flow.outputs import merge_outputs
 from penstock.model.time import END_OF_TIME
 from tests.spark.test_merge import SQL, disordered, expected, output, write_files
@@ -54,10 +54,6 @@ def test_two_pipelines_write_and_one_folder_has_every_result_once(spark: Any, tm
     assert run.progress["dead"] == 0
 
 
-def test_what_is_no_output_of_replicas_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_one_folder_is_not_a_merge(spark: Any) -> None:
     with pytest.raises(MergeError, match="at least two folders"):
         merge_outputs(spark, ["x"], "y", "z")
-    from penstock.engines.spark.folders import output_stream
-
-    with pytest.raises(SourceError, match="not the output folder of a query"):
-        output_stream(str(tmp_path), patience=0)

@@ -182,6 +182,15 @@ class R2(OrderedMerge):
         self._seen: set[Hashable] = set()
         super().__init__(*args, **options)  # type: ignore[arg-type]
 
+    def push(self, name: str, element: Element) -> list[Element]:
+        """A payload that is known is quickly done with."""
+        if type(element) is Insert and element.vs == self.max_vs and element.payload in self._seen:
+            each = self.inputs.get(name)
+            if each is not None and each.joined and element.vs >= each.stable and self.width is None:
+                self.counts.inserts_in += 1
+                return []
+        return super().push(name, element)
+
     def is_new(self, each: Input, element: Insert) -> bool:
         """By its payload, among those that started with it."""
         return element.vs > self.max_vs or (element.vs == self.max_vs and element.payload not in self._seen)
