@@ -41,7 +41,7 @@ def congestion(inputs: int = 3) -> tuple[list[list[int]], list[int]]:
 
     def delayed_of(number: int) -> Delay:
         begin, end = slow[number % len(slow)]
-        return lambda rng, clock: abs(rng.gauss(0.8, 0.2)) / RATE if begin < clock < end else 0.0
+        return lambda rng, clock: abs(rng.gauss(1.8, 0.4)) / RATE if begin < clock < end else 0.0
 
     return _rates(inputs, delayed_of)
 
