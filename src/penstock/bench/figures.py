@@ -45,7 +45,7 @@ def rates_table(reports: Mapping[str, Any]) -> str:
     ]
     for name in dict.fromkeys(r["contestant"] for r in rows):
         by_ratio = {r["ratio"]: r["rows_per_second"] for r in rows if r["contestant"] == name}
-        lines.append(f"| {_bold(name)} | " + " | ".join(_rate(by_ratio.get(r)) for r in ratios) + " |")
+        lines.append(f"| {_title(name)} | " + " | ".join(_rate(by_ratio.get(r)) for r in ratios) + " |")
     return "\n".join(lines)
 
 
@@ -97,8 +97,11 @@ def refresh() -> None:
         path.write_text(refreshed(path.read_text(), reports))
 
 
-def _bold(name: str) -> str:
-    return f"**{name}**" if name in ("in-process", "Spark batch", "Spark streaming") else name
+def _title(name: str) -> str:
+    """Ours in bold, peers by their full names."""
+    if name in ("in-process", "Spark batch", "Spark streaming"):
+        return f"**{name}**"
+    return {"flink": "Flink SQL", "bytewax": "Bytewax", "pathway": "Pathway"}.get(name, name)
 
 
 def _short(value: float) -> str:

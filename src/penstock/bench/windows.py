@@ -56,7 +56,7 @@ def everyone(spark: Any) -> list[Contestant]:
 
 
 PEER_SHARES = {
-    "flink": {1: 4, 10: 4, 60: 8, 600: 40},
+    "flink": {1: 1, 10: 1, 60: 1, 600: 4},
     "bytewax": {1: 40, 10: 40, 60: 80, 600: 800},
     "pathway": {1: 40, 10: 40, 60: 80, 600: 800},
 }

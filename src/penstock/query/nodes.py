@@ -157,8 +157,8 @@ class Project(Unary):
 
 
 @dataclass(frozen=True)
-class Union(Node):
-    """Bag union of streams of one schema (Meld)."""
+class Nary(Node):
+    """A node over streams of one schema."""
 
     branches: tuple[Node, ...]
 
@@ -171,6 +171,11 @@ class Union(Node):
     def schema(self) -> Schema:
         """The first branch's."""
         return self.branches[0].schema
+
+
+@dataclass(frozen=True)
+class Union(Nary):
+    """Bag union of streams of one schema (Meld)."""
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -188,10 +193,9 @@ class Union(Node):
 
 
 @dataclass(frozen=True)
-class Merge(Node):
+class Merge(Nary):
     """Logical merge: streams that are replicas of one, as one (LMerge)."""
 
-    branches: tuple[Node, ...]
     names: tuple[str, ...]
     algorithm: str
     policy: str = "half frozen"
@@ -201,16 +205,6 @@ class Merge(Node):
     """Whether rows are inserts and adjusts, with columns for start, end and old end, instead of plain events."""
     why: str = ""
     """Why this algorithm is right, and no weaker one is known to be."""
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The replicas."""
-        return self.branches
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The first replica's."""
-        return self.branches[0].schema
 
     @cached_property
     def properties(self) -> StreamProperties:

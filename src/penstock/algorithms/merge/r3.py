@@ -7,12 +7,11 @@ does not have, moves ends that would freeze wrongly, and gives up what is done w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from penstock.algorithms.merge.base import Input
 from penstock.algorithms.merge.divergence import Divergence, Watch
-from penstock.algorithms.merge.index import Calendar, Index, Node
+from penstock.algorithms.merge.index import Index, Node
 from penstock.algorithms.merge.policies import FirstSeen, MostUnfrozen
 from penstock.algorithms.merge.revisable import UNDECIDED, RevisableMerge
 from penstock.model.elements import Adjust, Element, Insert
@@ -28,8 +27,6 @@ class R3(RevisableMerge):
         self.watch = watch
         self.index: Index[Node] = Index()
         self._nodes = self.index.nodes
-        self.waiting: Calendar[Node] = Calendar()
-        """By start: events that are half frozen and not yet out (conservative policy)."""
         super().__init__(*args, **options)
         self._first_seen = type(self.policy) is FirstSeen
         self._counts_unfrozen = isinstance(self.policy, MostUnfrozen)
@@ -182,30 +179,12 @@ class R3(RevisableMerge):
             self.emit_adjust(node.payload, node.vs, node.out, end)
         node.out = end
 
-    def output_bound(self, frozen: int) -> int:
-        """Where events wait for their end, the output waits for the oldest of them."""
-        oldest = self.oldest_waiting()
-        return frozen if oldest is None else min(frozen, oldest)
-
-    def oldest_waiting(self) -> int | None:
-        """The least start among events that wait for their end, or for a verdict."""
-        waiting = self.waiting.first_living(self.index)
-        return min([*self.undecided, *([] if waiting is None else [waiting])], default=None)
-
-    def next_time(self) -> int | None:
-        """The least time such that a bound beyond it may freeze something."""
-        return self.index.due.first()
-
     @property
     def divergences(self) -> list[Divergence]:
         """Where inputs were found to differ, in the order of discovery."""
         return self.watch.found if self.watch is not None else []
 
     # For policies
-
-    def living(self) -> Iterator[Node]:
-        """Every event in the index."""
-        return iter(self.index.nodes.values())
 
     def has(self, node: Node, each: Input) -> bool:
         """By its bit."""

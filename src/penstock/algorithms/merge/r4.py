@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.algorithms.merge.base import Input
-from penstock.algorithms.merge.index import Calendar, Index
+from penstock.algorithms.merge.index import Index
 from penstock.algorithms.merge.revisable import UNDECIDED, RevisableMerge
 from penstock.model.elements import Adjust, Insert, Payload
 
@@ -89,7 +89,6 @@ class R4(RevisableMerge):
     def __init__(self, *args: Any, **options: Any) -> None:
         """As any revisable merge."""
         self.index: Index[Bag] = Index()
-        self.waiting: Calendar[Bag] = Calendar()
         self._latest = 0
         super().__init__(*args, **options)
 
@@ -221,25 +220,7 @@ class R4(RevisableMerge):
             if new is not None:
                 bag.out.add(new)
 
-    def output_bound(self, frozen: int) -> int:
-        """Where events wait for their end, the output waits for the oldest of them."""
-        oldest = self.oldest_waiting()
-        return frozen if oldest is None else min(frozen, oldest)
-
-    def oldest_waiting(self) -> int | None:
-        """The least start among events that wait for their end, or for a verdict."""
-        waiting = self.waiting.first_living(self.index)
-        return min([*self.undecided, *([] if waiting is None else [waiting])], default=None)
-
-    def next_time(self) -> int | None:
-        """The least time such that a bound beyond it may freeze something."""
-        return self.index.due.first()
-
     # For policies
-
-    def living(self) -> Iterator[Bag]:
-        """Every bag in the index."""
-        return iter(self.index.nodes.values())
 
     def has(self, node: Bag, each: Input) -> bool:
         """Whether it has reported at least one."""

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from penstock.algorithms.merge.base import Input, LogicalMerge
+from penstock.algorithms.merge.index import Calendar, Index
 from penstock.algorithms.merge.policies import Policy, policy_of
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
@@ -24,6 +25,9 @@ UNDECIDED = object()
 
 class RevisableMerge(LogicalMerge):
     """A merge of streams with adjusts."""
+
+    index: Index[Any]
+    """The living events; what a node is, is the algorithm's matter."""
 
     def __init__(
         self,
@@ -38,6 +42,8 @@ class RevisableMerge(LogicalMerge):
         """`lag`: so many ticks the output's bound stays behind; `driver`: `leading`, `majority` or an input's name."""
         self.policy = policy_of(policy)
         self.lag, self.driver = lag, driver
+        self.waiting: Calendar[Any] = Calendar()
+        """By start: events that are half frozen and not yet out (conservative policy)."""
         self.leader: Input | None = None
         self.voters: list[Input] = []
         """Who decided up to the last bound."""
@@ -81,7 +87,21 @@ class RevisableMerge(LogicalMerge):
 
     def output_bound(self, frozen: int) -> int:
         """How far the output has come when everything before `frozen` agrees with the verdict, where there is one."""
-        return min([frozen, *self.undecided])
+        oldest = self.oldest_waiting()
+        return frozen if oldest is None else min(frozen, oldest)
+
+    def oldest_waiting(self) -> int | None:
+        """The least start among events that wait for their end, or for a verdict."""
+        waiting = self.waiting.first_living(self.index)
+        return min([*self.undecided, *([] if waiting is None else [waiting])], default=None)
+
+    def next_time(self) -> int | None:
+        """The least time such that a bound beyond it may freeze something."""
+        return self.index.due.first()
+
+    def living(self) -> Iterator[Any]:
+        """Every event in the index."""
+        return iter(self.index.nodes.values())
 
     def verdict(self, said: list[Hashable]) -> Hashable:
         """What voters say of an event, or `UNDECIDED`: it takes more than half of the joined inputs, or all of them.
@@ -114,10 +134,6 @@ class RevisableMerge(LogicalMerge):
     @abstractmethod
     def freeze(self, bound: int, voters: list[Input]) -> None:
         """Make the output agree with the verdict of the voters on everything that a bound freezes."""
-
-    @abstractmethod
-    def living(self) -> Iterator[Any]:
-        """The nodes of the index."""
 
     @abstractmethod
     def drop(self, node: Any, each: Input) -> None:
