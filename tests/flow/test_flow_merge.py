@@ -126,6 +126,41 @@ def test_elements_with_adjusts_are_merged_in_slices(policy: str, data: st.DataOb
     assert run.dead_letters().num_rows == 0
 
 
+def test_rows_that_are_no_elements_are_dead_letters() -> None:
+    made = Flow()
+    for name in ("a", "b"):
+        schema = "at bigint, vs bigint, ve bigint, v_old bigint, p string"
+        made.stream(name, iter(()), time="at", schema=schema, progress=pk.bounded(100))
+    query = made.merge("clean", ["a", "b"], key=["p"], elements=True).query("SELECT * FROM clean")
+    assert isinstance(query, LocalQuery)
+    run = query.execution()
+    push = run.pusher("a")
+    for row in [(1, 1, None, None, "x"), (2, 2, 2, None, "x"), (3, 3, 9, 1, "x"), (4, 4, 5, None, "x")]:
+        push(row)
+    found = [row for item in run.close() if isinstance(item, Batch) for row in item.rows]
+    assert found == [(4, 4, 5, None, "x")]
+    assert run.dead_letters().num_rows == 3
+
+
+@given(data=st.data())
+def test_strictly_ordered_replicas_are_merged_by_whole_batches(data: st.DataObject) -> None:
+    """R0 over Arrow gives what R0 gives row by row."""
+    known = pk.StreamProperties(ordered=True, strictly_ordered=True)
+    rows = [(t, "k", t % 3) for t in sorted(data.draw(st.sets(st.integers(0, 40), max_size=15)))]
+    run = execution("SELECT * FROM clean", progress=pk.ordered(), properties=known)
+    queues = {"a": list(rows), "b": list(rows)}
+    outputs: list[Batch | Punctuation] = []
+    while any(queues.values()):
+        name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
+        size = data.draw(st.integers(1, 5))
+        batch = Batch(run.graph.sources[name][0].operator.schema, queues[name][:size])
+        given_batch = Batch(batch.schema, table=batch.table) if data.draw(st.booleans()) else batch
+        outputs += run.feed(name, given_batch)
+        queues[name] = queues[name][size:]
+    outputs += run.close()
+    assert [row for item in outputs if isinstance(item, Batch) for row in item.rows] == rows
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

@@ -30,6 +30,11 @@ def test_two_physical_streams_become_one() -> None:
     assert merged[-1] == stable(END_OF_TIME)
 
 
+def test_nan_is_one_value_whoever_brings_it() -> None:
+    one, other = ([Insert((float("nan"),), 1, 5), stable(END_OF_TIME)] for _ in range(2))
+    assert pk.tdb(pk.merge([one, other], properties=KEYED)).size == 1
+
+
 def query(rows: list[dict[str, object]], progress: object) -> object:
     flow = pk.Flow().stream("s", rows, time="ts", progress=progress)
     return flow.query("SELECT k, count(*) AS n [RANGE 10, SLIDE 10, WA ts] FROM s GROUP BY k")

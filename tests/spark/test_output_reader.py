@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.engines.spark import folders
 from penstock.engines.spark.folders import MicroBatch, OutputReader, output_stream, reached_by
 from penstock.errors import SourceError
 
@@ -26,7 +28,8 @@ def written(folder: Path, batches: list[tuple[list[int], int | None]]) -> str:
             part = folder / f"batch={number:09d}"
             part.mkdir()
             pq.write_table(pa.table({"end": ends, "n": ends}), part / "part.parquet")
-        (progress / f"{number:09d}.json").write_text(json.dumps({"bound": bound}))
+            (part / "_SUCCESS").touch()
+        (progress / f"{number:09d}.json").write_text(json.dumps({"bound": bound, "results": bool(ends)}))
     return str(folder)
 
 
@@ -61,6 +64,14 @@ def test_what_lies_before_the_signal_is_not_read(tmp_path: Path) -> None:
     assert [b.needed for b in batches] == [False, True, False, True]  # type: ignore[attr-defined]
     assert rows(reader, batches[0]) == [(30, None, True)]  # type: ignore[arg-type]
     assert rows(reader, batches[3]) == [(40, 40, False), (50, 50, False), (60, None, True)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gone", ["_SUCCESS", "part.parquet"])
+def test_a_micro_batch_that_is_being_written_anew_is_not_taken_for_an_empty_one(gone: str, tmp_path: Path) -> None:
+    reader = OutputReader(written(tmp_path / "out", BATCHES))
+    (tmp_path / "out" / "batch=000000000" / gone).unlink()
+    with mock.patch.object(folders, "TRIES", 1), pytest.raises(SourceError, match="is not whole"):
+        rows(reader, MicroBatch(0))
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

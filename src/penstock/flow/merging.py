@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.algorithms.merge.base import Counts, LogicalMerge, Misstep
@@ -27,10 +28,11 @@ from penstock.algorithms.state import FORMAT_VERSION
 from penstock.errors import CheckpointError, MergeError
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
-from penstock.model.elements import Element
+from penstock.model.elements import Adjust, Element, Insert
 from penstock.model.progress import Progress
 from penstock.model.properties import StreamProperties
 from penstock.model.time import MIN_TICK
+from penstock.model.values import canonical_row
 
 Source = Iterable[Element] | LocalQuery
 _ANYTHING = StreamProperties(insert_only=False)
@@ -100,12 +102,14 @@ class Merge:
                 if element is None:
                     del reading[name]
                 elif name in self.merge.inputs:
-                    yield from self.merge.push(name, element)
+                    yield from self.push(name, element)
 
     # By hand
 
     def push(self, name: str, element: Element) -> list[Element]:
         """Take one element of an input; what the output is to say."""
+        if isinstance(element, Insert | Adjust) and any(isinstance(v, float) for v in element.payload):
+            element = replace(element, payload=canonical_row(element.payload))  # NaN is one value, whoever brings it
         return self.merge.push(name, element)
 
     def attach(self, name: str, *, complete_from: int = MIN_TICK) -> None:

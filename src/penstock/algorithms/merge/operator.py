@@ -19,10 +19,12 @@ from typing import Any
 
 from penstock.algorithms.merge.base import LogicalMerge
 from penstock.algorithms.merge.choose import ALGORITHMS
+from penstock.algorithms.merge.ordered import R0
 from penstock.algorithms.merge.r3 import R3
 from penstock.algorithms.merge.r4 import R4
 from penstock.algorithms.merge.revisable import MAJORITY, RevisableMerge
 from penstock.algorithms.operator import Operator, Outputs, Rejected
+from penstock.errors import ElementError
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
 from penstock.model.schema import Schema
@@ -90,7 +92,16 @@ class MergeOperator(Operator):
         """Each row as an element; rows that their own input contradicts are dead letters."""
         head = self._head()
         name = self.names[port]
-        elements = [self.form.element(row) for row in batch.rows]
+        if isinstance(head, R0) and batch.columnar:
+            fresh = head.push_batch(name, batch)
+            missteps, head.missteps = head.missteps, []
+            self.pages.put("head", head)
+            yield from self._rejected(missteps)
+            if fresh is not None:
+                yield fresh
+            return
+        elements, bad = self._elements(batch)
+        yield from bad
         if isinstance(head, RevisableMerge):
             out, missteps = self._into_slices(head, name, elements)
         else:
@@ -99,6 +110,19 @@ class MergeOperator(Operator):
         self.pages.put("head", head)
         yield from self._rejected(missteps)
         yield from self._rows(out)
+
+    def _elements(self, batch: Batch) -> tuple[list[Element], list[Rejected]]:
+        """The rows as elements; those that are none, such as one that ends before it starts, are dead letters."""
+        elements: list[Element] = []
+        rows: list[Row] = []
+        reasons: list[str] = []
+        for row in batch.rows:
+            try:
+                elements.append(self.form.element(row))
+            except (ElementError, TypeError):
+                rows.append(row)
+                reasons.append("not an element: an event needs a start and a later end, an adjust an old end as well")
+        return elements, [Rejected("dead", Batch(self.schema, rows), [0] * len(rows), reasons)] if rows else []
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """An input has come further; what that freezes is put right, then the output's own bound follows."""

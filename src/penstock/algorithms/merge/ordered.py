@@ -10,6 +10,7 @@ would make the events between look old. A replayed input is counted anew when it
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
 
 import numpy as np
@@ -76,13 +77,13 @@ class OrderedMerge(LogicalMerge):
     def forget(self, each: Input) -> None:
         """Only R1 keeps something per input."""
 
+    @abstractmethod
     def is_new(self, each: Input, element: Insert) -> bool:
         """Whether the event has not been put out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, element: Insert) -> None:
         """The event is put out."""
-        raise NotImplementedError
 
 
 class R0(OrderedMerge):
@@ -100,8 +101,12 @@ class R0(OrderedMerge):
         self.oldest_new = element.vs + 1
 
     def push_batch(self, name: str, batch: Batch) -> Batch | None:
-        """A batch of inserts of one input, in order: the part of it that is new, without looking at rows one by one."""
+        """A batch of inserts of one input, in order: the part of it that is new, without looking at rows one by one.
+
+        Only once every input has joined: before that, what others brought may have to come out with it.
+        """
         each = self._input(name)
+        assert all(i.joined for i in self.inputs.values())
         times = batch.times()
         if not len(times):
             return None
@@ -110,15 +115,11 @@ class R0(OrderedMerge):
             return self._by_element(each, batch)
         each.greatest = max(each.greatest, last)
         self.counts.inserts_in += len(times)
-        if not each.joined:
-            each.held += batch.inserts()
-            return None
         if last <= self.max_vs or last < self.stable:
             return None
         cut = int(np.searchsorted(times, max(self.max_vs + 1, self.stable)))
         self.max_vs, self.oldest_new = last, last + 1
         self.counts.inserts_out += len(times) - cut
-        self._release()
         return Batch(batch.schema, table=batch.table.slice(cut)) if cut else batch
 
     def _by_element(self, each: Input, batch: Batch) -> Batch | None:

@@ -29,7 +29,7 @@ from penstock.model.schema import Schema, parse_type
 FORMAT = "penstock_output"
 PUNCTUATION = "__punctuation"
 PROGRESS = "_progress"
-TRIES = 20
+TRIES = 120
 
 
 @dataclass(frozen=True)
@@ -127,31 +127,45 @@ class OutputReader(DataSourceStreamReader):
             yield _punctuation(stream, bound)
 
     def _rows(self, number: int, stream: OutputStream) -> pa.Table:
-        """Again and again while the micro-batch is being written anew, which takes a moment after a crash."""
+        """All rows of a micro-batch; after a crash it is written anew, and waited for until it is whole again."""
         arrow = stream.arrow
-        for attempt in range(TRIES):
-            files = sorted(Path(self.folder, f"batch={number:09d}").glob("*.parquet"))
-            try:
-                tables = [pq.read_table(f, partitioning=None) for f in files]
-            except (FileNotFoundError, pa.ArrowInvalid):
-                if attempt == TRIES - 1:
-                    raise
-                time.sleep(0.5)
-                continue
-            break
-        if not tables:
+        if not progress_of(self.folder, number)["results"]:
             return arrow.empty_table()
-        whole = pa.concat_tables(tables)
-        marked = whole.append_column(PUNCTUATION, pa.repeat(pa.scalar(False), whole.num_rows))
-        return marked.select(arrow.names).cast(arrow)
+        part = Path(self.folder, f"batch={number:09d}")
+        for _ in range(TRIES):
+            table = _whole(part)
+            if table is not None:
+                marked = table.append_column(PUNCTUATION, pa.repeat(pa.scalar(False), table.num_rows))
+                return marked.select(arrow.names).cast(arrow)
+            time.sleep(0.5)
+        raise SourceError(
+            "A micro-batch of an output folder is not whole.", got=str(part), hint="is its query being restarted?"
+        )
 
     def commit(self, end: dict[str, int]) -> None:
         """Nothing is thrown away: other readers may come."""
 
 
+def _whole(part: Path) -> pa.Table | None:
+    """The rows of a folder that Spark has finished writing, before and after it was read; None if it has not."""
+    mark = part / "_SUCCESS"
+    try:
+        before = mark.stat().st_mtime_ns
+        table = pa.concat_tables([pq.read_table(f, partitioning=None) for f in sorted(part.glob("*.parquet"))])
+        return table if mark.stat().st_mtime_ns == before else None
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return None
+
+
+def progress_of(folder: str, number: int) -> dict[str, Any]:
+    """What a run says of a micro-batch: the bound after it, and whether it has results."""
+    found: dict[str, Any] = json.loads(Path(folder, PROGRESS, f"{number:09d}.json").read_text())
+    return found
+
+
 def bound_after(folder: str, number: int) -> int | None:
     """How far an output has come with a micro-batch, if it came further."""
-    found: int | None = json.loads(Path(folder, PROGRESS, f"{number:09d}.json").read_text())["bound"]
+    found: int | None = progress_of(folder, number)["bound"]
     return found
 
 

@@ -90,11 +90,11 @@ class Writer:
                 self.late(rows_of(kept, "late", self.late_schema), batch)
             if "dead" in kinds:
                 self.dead(rows_of(kept, "dead", self.dead_schema), batch)
-            self._count(batch, [row for row in noted if row.body is not None])
+            self._count(batch, [row for row in noted if row.body is not None], has_results="result" in kinds)
         finally:
             kept.unpersist()
 
-    def _count(self, batch: int, notes: list[Any]) -> None:
+    def _count(self, batch: int, notes: list[Any], *, has_results: bool) -> None:
         total = {"read": 0, "on_time": 0, "late": 0, "dead": 0}
         bounds = []
         for row in notes:
@@ -107,7 +107,8 @@ class Writer:
         bound = max(bounds) if bounds else None
         write_atomically(f"{self.counts}/{batch:09d}.json", json.dumps({**total, "bound": bound}))
         if isinstance(self.result, FolderSink):
-            write_atomically(f"{self.result.path}/{PROGRESS}/{batch:09d}.json", json.dumps({"bound": bound}))
+            record = json.dumps({"bound": bound, "results": has_results})
+            write_atomically(f"{self.result.path}/{PROGRESS}/{batch:09d}.json", record)
 
 
 def write_atomically(path: str, text: str) -> None:
