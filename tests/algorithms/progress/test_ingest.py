@@ -86,6 +86,9 @@ def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]]) ->
     assert counts.read == counts.on_time + counts.late + counts.dead + counts.punctuation
     assert counts.on_time == len(judged.on_time)
     assert counts.punctuation == len(judged.punctuation) - len(judged.backwards)
+    entrance = run.graph.sources["s"][0].operator
+    assert isinstance(entrance, Ingest)
+    assert entrance.punctuation == counts.punctuation
 
 
 @every_progress

@@ -36,6 +36,8 @@ class Ingest(Operator):
         self.tracker, self.marks_of = tracker, marks_of
         self.step, self.origin = useful
         self.passed_on = BoundMemory()
+        self.punctuation = 0
+        """How many rows were punctuation and said so in order, since the operator was made."""
 
     def marks(self, batch: Batch) -> Marks:
         """What the tracker asks for of each row."""
@@ -54,6 +56,7 @@ class Ingest(Operator):
         if isinstance(self.tracker, PunctuationTracker):
             punctuation = np.asarray(marks, dtype=bool)
             backwards = late & punctuation
+            self.punctuation += int(punctuation.sum()) - int(backwards.sum())
             keep, late = keep & ~punctuation, late & ~punctuation
             if backwards.any():
                 yield self._dead(batch, backwards, bounds, "punctuation goes backwards, below the bound")

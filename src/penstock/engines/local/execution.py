@@ -1,7 +1,7 @@
 """One run of a query in-process: sources in, elements out, late rows and dead letters kept apart.
 
-Several streams are read in turn, a batch from each. At the end of all of them a closing punctuation is implied, so that
-every window up to the last row's is put out.
+Several streams are read in turn, a batch from each. At the end of each of them a closing punctuation is implied, so
+that a stream that has ended holds back no other, and every window up to the last row's is put out.
 """
 
 from __future__ import annotations
@@ -118,6 +118,12 @@ class LocalExecution:
         with at_rest(self.lanes.values()):
             return self._collect()
 
+    def end(self, stream: str) -> list[Batch | Punctuation]:
+        """End one stream, so that it holds back no other; what comes of it."""
+        with at_rest(self.lanes.values()):
+            self.graph.end(stream)
+            return self._collect()
+
     def close(self) -> list[Batch | Punctuation]:
         """End all streams; what comes of it."""
         with at_rest(self.lanes.values()):
@@ -147,6 +153,7 @@ class LocalExecution:
                 item = next(items, None)
                 if item is None:
                     del reading[name]
+                    yield from self.end(name)
                 else:
                     yield from self.feed(name, item)
         yield from self.close()

@@ -127,10 +127,14 @@ class QueryGraph:
 
     def close(self) -> None:
         """End every stream, so that every window up to the last row's is put out."""
-        for name, nodes in self.sources.items():
-            time = nodes[0].operator.schema.time
-            assert time is not None
-            self.push(name, linear(time, END_OF_TIME))
+        for name in self.sources:
+            self.end(name)
+
+    def end(self, stream: str) -> None:
+        """End one stream: nothing more of it comes, so it holds back no other."""
+        time = self.sources[stream.lower()][0].operator.schema.time
+        assert time is not None
+        self.push(stream, linear(time, END_OF_TIME))
 
     def drain(self) -> list[Element]:
         """What has come out since the last call, in order."""
