@@ -79,7 +79,7 @@ def write_files(folder: Path, files: range = range(FILES)) -> None:
         partial.rename(path)
 
 
-def start(spark: Any, home: Path, *, sink: Any = None, probe: Probe | None = None) -> Any:
+def start(spark: Any, home: Path, *, sink: Any = None, probe: Probe | None = None, buckets: int | None = None) -> Any:
     """Start the query, or go on from its checkpoint. `probe` is called with `len` of every row that counts."""
     frame = (
         spark.readStream.schema("ts string, srcIP string, len int, _corrupt_record string")
@@ -94,7 +94,7 @@ def start(spark: Any, home: Path, *, sink: Any = None, probe: Probe | None = Non
 
     flow.function("probe", same, "int")
     query = flow.query(SQL.format(condition="probe(len) = len"), name="talkers")
-    return query.start(sink or str(home / "out"))
+    return query.start(sink or str(home / "out"), buckets=buckets)
 
 
 def output(home: Path) -> dict[str, Counter[tuple[object, ...]]]:

@@ -11,11 +11,14 @@ import pyarrow as pa
 from penstock.engines.base import check
 from penstock.engines.local.execution import late_schema
 from penstock.engines.spark.batch import BatchLowering
+from penstock.engines.spark.buckets import UNREMEMBERED, checked_buckets
 from penstock.engines.spark.explain import how_batch, how_node, how_streaming, needs_host
 from penstock.engines.spark.run import SparkRun, start
+from penstock.engines.spark.serving import check_can_host
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.support import BATCH, STREAMING
+from penstock.engines.spark.types import spark_ddl
 from penstock.errors import StreamError
 from penstock.flow.query import Query
 from penstock.query.catalog import Catalog
@@ -65,12 +68,14 @@ class SparkQuery(Query):
         """The streams that the query reads."""
         return [n.name for n in self._nodes]
 
-    def hosted(self, control: str | None = None) -> Hosted:
+    def hosted(self, control: str | None = None, buckets: int | None = None) -> Hosted:
         """The plan as one stateful operator."""
-        return Hosted(self.spark, self.plan, self.catalog, self._sources, control)
+        return Hosted(self.spark, self.plan, self.catalog, self._sources, control, buckets)
 
     def _output(self, kind: str) -> Any:
-        hosted = self.hosted()
+        if self.is_streaming:
+            check_can_host(self.spark, self.name)
+        hosted = self.hosted(buckets=UNREMEMBERED if self.is_streaming else None)
         return hosted.output(hosted.tagged() if self.is_streaming else hosted.tagged_batch(), kind)
 
     @property
@@ -90,7 +95,7 @@ class SparkQuery(Query):
         judged = [lowering.late(n) for n in self._nodes if self._sources[n.name.lower()].arrival is not None]
         if judged:
             return reduce(lambda a, b: a.union(b), judged)
-        return self.spark.createDataFrame([], late_schema(self._nodes[0].schema).ddl)
+        return self.spark.createDataFrame([], spark_ddl(late_schema(self._nodes[0].schema)))
 
     @property
     def dead_letters(self) -> Any:
@@ -109,7 +114,13 @@ class SparkQuery(Query):
         return self.df.toArrow().cast(self.schema.visible_arrow)
 
     def start(
-        self, sink: Any, *, trigger: Mapping[str, Any] | None = None, late: Any = None, dead_letters: Any = None
+        self,
+        sink: Any,
+        *,
+        trigger: Mapping[str, Any] | None = None,
+        late: Any = None,
+        dead_letters: Any = None,
+        buckets: int | None = None,
     ) -> SparkRun:
         """Run as a streaming query.
 
@@ -118,6 +129,8 @@ class SparkQuery(Query):
             trigger: as for `DataStreamWriter.trigger`, such as `{"availableNow": True}`.
             late: a sink for late rows; with a flow path they are kept there if this is None.
             dead_letters: a sink for dead letters, likewise.
+            buckets: over how many parts the state is spread, as many as Spark has cores unless said otherwise; what a
+                query first started with stays.
 
         Returns:
             The run.
@@ -134,4 +147,5 @@ class SparkQuery(Query):
                 where=self.name,
                 hint="pk.Flow(spark, path='flows/x')",
             )
-        return start(self, sink, trigger, late, dead_letters)
+        asked = None if buckets is None else checked_buckets(buckets)
+        return start(self, sink, trigger, late, dead_letters, asked)

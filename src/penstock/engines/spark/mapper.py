@@ -2,7 +2,7 @@
 
 Each part of a micro-batch sends to every bucket the rows of that bucket and a summary of the progress that the whole
 part shows, so that all buckets know the stream's progress exactly, in the same micro-batch, without a watermark. Dead
-letters and punctuation rows go to bucket 0.
+letters and punctuation rows go to bucket 0. Buckets go by ids that Spark spreads evenly (`buckets.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from penstock.algorithms.progress.trackers import PunctuationTracker, tracker_fo
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.column_functions import NotColumnar, column_function
 from penstock.engines.local.row_functions import row_function
+from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.partitioning import bucket_of
 from penstock.engines.spark.wire import dump, pack
 from penstock.model.batch import Batch, rows_of
@@ -93,7 +94,7 @@ class Mapper:
             notes.append(dump(Note(summary, dead if bucket == 0 else (), read if bucket == 0 else 0)))
         return pa.RecordBatch.from_arrays(
             [
-                pa.array(range(self.buckets), pa.int64()),
+                pa.array(bucket_ids(self.buckets), pa.int64()),
                 pa.array([self.source.name] * self.buckets, pa.string()),
                 pa.array(blobs, pa.binary()),
                 pa.array(notes, pa.binary()),
@@ -168,7 +169,7 @@ class ControlMapper:
                 note = dump(Note(bound=bound))
                 yield pa.RecordBatch.from_arrays(
                     [
-                        pa.array(range(self.buckets), pa.int64()),
+                        pa.array(bucket_ids(self.buckets), pa.int64()),
                         pa.array([stream] * self.buckets, pa.string()),
                         pa.array([None] * self.buckets, pa.binary()),
                         pa.array([note] * self.buckets, pa.binary()),

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from penstock.algorithms.state import FORMAT_VERSION
 from penstock.engines.local.execution import DEAD_SCHEMA
 from penstock.engines.spark.folders import PROGRESS, describe_output
+from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted, rows_of
 from penstock.engines.spark.wire import load
 from penstock.errors import CheckpointError, StreamError
@@ -47,7 +48,7 @@ class Startable(Protocol):
     def stream_names(self) -> list[str]:
         """The streams that it reads."""
 
-    def hosted(self, control: str | None = None) -> Hosted:
+    def hosted(self, control: str | None = None, buckets: int | None = None) -> Hosted:
         """The plan as one stateful operator."""
 
 
@@ -184,12 +185,19 @@ class SparkRun:
         self.streaming.stop()
 
 
-def start(query: Startable, sink: Any, trigger: Mapping[str, Any] | None, late: Any, dead: Any) -> SparkRun:
-    """Start a query, or go on with it where its checkpoint ends."""
+def start(
+    query: Startable,
+    sink: Any,
+    trigger: Mapping[str, Any] | None,
+    late: Any,
+    dead: Any,
+    buckets: int | None = None,
+) -> SparkRun:
+    """Start a query, or go on with it where its checkpoint ends, with as many buckets as it has there."""
     home = str(Path(str(query.path), query.name).absolute())
     os.makedirs(f"{home}/control", exist_ok=True)
-    _check_manifest(home, query)
-    hosted = query.hosted(control=f"{home}/control")
+    kept = _check_manifest(home, query, buckets)
+    hosted = query.hosted(control=f"{home}/control", buckets=kept)
     writer = Writer(
         query.schema,
         hosted.late_schema,
@@ -212,7 +220,8 @@ def start(query: Startable, sink: Any, trigger: Mapping[str, Any] | None, late: 
     stream = stream.option("checkpointLocation", f"{home}/checkpoint")
     if trigger is not None:
         stream = stream.trigger(**trigger)
-    return SparkRun(query, stream.start(), home)
+    with served(hosted.spark, hosted.settings):
+        return SparkRun(query, stream.start(), home)
 
 
 def _sink(target: Any) -> Sink:
@@ -228,14 +237,14 @@ def _sink(target: Any) -> Sink:
     )
 
 
-def _check_manifest(home: str, query: Startable) -> None:
-    """A checkpoint belongs to one query and one format."""
+def _check_manifest(home: str, query: Startable, buckets: int | None) -> int:
+    """A checkpoint belongs to one query and one format, and keeps its number of buckets, which is given back."""
     path = Path(home, "manifest.json")
-    hosted: Hosted = query.hosted()
-    manifest = {"format": FORMAT_VERSION, "plan": [n.label for n in query.plan.walk()], "buckets": hosted.buckets}
+    manifest = {"format": FORMAT_VERSION, "plan": [n.label for n in query.plan.walk()]}
     if not path.exists():
-        write_atomically(str(path), json.dumps({**manifest, "sql": query.sql}, indent=2))
-        return
+        chosen: int = query.hosted(buckets=buckets).buckets
+        write_atomically(str(path), json.dumps({**manifest, "buckets": chosen, "sql": query.sql}, indent=2))
+        return chosen
     saved = json.loads(path.read_text())
     if saved["format"] != manifest["format"]:
         raise CheckpointError(
@@ -251,8 +260,9 @@ def _check_manifest(home: str, query: Startable) -> None:
             got=saved["sql"],
             hint="give this query another name, or another flow path",
         )
-    if saved["buckets"] != manifest["buckets"]:
+    if buckets is not None and saved["buckets"] not in (buckets, 1):
         raise CheckpointError(
-            "The checkpoint was made with another number of buckets.", where=home, got=str(manifest["buckets"]),
-            hint=f"spark.conf.set('spark.sql.shuffle.partitions', {saved['buckets']})",
+            "The checkpoint was made with another number of buckets.", where=home, got=str(buckets),
+            hint=f"leave buckets out, which keeps to {saved['buckets']}; or give this query another name",
         )  # fmt: skip
+    return int(saved["buckets"])

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.engines.spark.serving import CHANGELOG, PROVIDER, ROCKSDB
 from penstock.errors import StreamError
 
 UTC_NAMES = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "+00:00", "UTC+0", "UTC+00:00"})
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def check_session(spark: object) -> None:
@@ -75,8 +75,8 @@ def session_settings() -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        PROVIDER: ROCKSDB,
+        CHANGELOG: "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.execution.pyspark.udf.faulthandler.enabled": "false",
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "penstock-warehouse"),
@@ -94,7 +94,7 @@ def low_latency_settings() -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        CHANGELOG: "true",
     }
 
 

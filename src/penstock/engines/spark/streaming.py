@@ -17,10 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.engines.local.execution import DEAD_SCHEMA, late_schema
+from penstock.engines.spark.buckets import default_buckets
 from penstock.engines.spark.host import BatchHost, GraphProcessor
 from penstock.engines.spark.mapper import ControlMapper, Mapper
 from penstock.engines.spark.partitioning import routes
+from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import CORRUPT, SparkSource
+from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.wire import PACKED, TAGGED, unpack
 from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
@@ -50,14 +53,19 @@ class Hosted:
         catalog: Catalog,
         sources: Mapping[str, SparkSource],
         control: str | None = None,
+        buckets: int | None = None,
     ) -> None:
-        """`control` is a folder in which bounds from outside appear as JSON files."""
+        """`control` is a folder in which bounds from outside appear as JSON files; `buckets` a number to keep to."""
         self.spark, self.plan, self.catalog, self.sources, self.control = spark, plan, catalog, sources, control
         self.route = routes(plan)
-        configured = int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
-        self.buckets = 1 if self.route is None else max(configured, 1)
+        self.buckets = 1 if self.route is None else buckets or default_buckets(spark)
         first = next(n for n in plan.walk() if isinstance(n, Source))
         self.late_schema = late_schema(first.schema)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the session must be set to while the query starts, see `serving`."""
+        return query_settings(self.spark, self.buckets, named=False)
 
     def tagged(self) -> DataFrame:
         """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
@@ -76,7 +84,8 @@ class Hosted:
         def apply(table: pa.Table) -> pa.Table:
             return host(table)
 
-        return self._packed().groupBy("bucket").applyInArrow(apply, TAGGED)
+        # As many partitions as buckets, which adaptive execution leaves alone: it would put small ones together.
+        return self._packed().repartition(self.buckets, "bucket").groupBy("bucket").applyInArrow(apply, TAGGED)
 
     def _packed(self) -> DataFrame:
         names = dict.fromkeys(n.name for n in self.plan.walk() if isinstance(n, Source))
@@ -103,7 +112,7 @@ def rows_of(tagged: DataFrame, kind: str, schema: Schema) -> DataFrame:
     return (
         tagged.filter(F.col("kind") == kind)
         .select("body")
-        .mapInArrow(_function(Unpacker(schema.visible_arrow)), schema.ddl)
+        .mapInArrow(_function(Unpacker(schema.visible_arrow)), spark_ddl(schema))
     )
 
 

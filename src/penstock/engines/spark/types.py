@@ -43,3 +43,13 @@ def schema_from_spark(struct: t.StructType) -> Schema:
             )
         fields.append(Field(field.name, type_))
     return Schema(tuple(fields))
+
+
+def spark_type(type_: DataType) -> str:
+    """Spark's name of our type: an instant, also in a session where `timestamp` means one without a zone."""
+    return "timestamp_ltz" if type_.name == "timestamp" else str(type_)
+
+
+def spark_ddl(schema: Schema) -> str:
+    """The visible columns for Spark."""
+    return ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in schema.visible)

@@ -26,6 +26,7 @@ from penstock.algorithms.aggregates.measures import Measure
 from penstock.engines.local.builder import Builder
 from penstock.engines.spark.distinct import distinct_counts, joined
 from penstock.engines.spark.ticks import floor_div, long, ticks_of, time_of
+from penstock.engines.spark.types import spark_ddl
 from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.schema import Schema
@@ -83,7 +84,7 @@ def _slide(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, ticks:
     def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from slider(batches)
 
-    return spread.mapInArrow(apply, node.schema.ddl)
+    return spread.mapInArrow(apply, spark_ddl(node.schema))
 
 
 _MEASURES: dict[str, Callable[[Column], Column]] = {

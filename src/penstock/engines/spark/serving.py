@@ -1,0 +1,92 @@
+"""Settings that a query needs, given to that query alone.
+
+A streaming query copies its session's settings when it starts and lives with the copy; DataFrames belong to the session
+they were made in, so a query cannot run in another. What a query needs is therefore set on the session for the moment
+of the start and put back at once, whatever happens; settings that were not set are unset again. Starts of one process
+take turns. Another thread that reads or starts something in that moment would see the values; nothing else does.
+
+What is set, and why:
+- the state store: the default one cannot host an operator with state of its own shape. One that its user chose is kept
+  if it can; the only one that is known not to is the default.
+- as many shuffle partitions as the plan has buckets, so that each has one; a checkpoint keeps its number.
+- plain Arrow types for text and bytes, which is what the hosted graph reads.
+- with named sources, the settings that let sources come and go later; they must be on from the first checkpoint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from penstock.errors import StreamError
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+PARTITIONS = "spark.sql.shuffle.partitions"
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+OFFSET_FORMAT = "spark.sql.streaming.offsetLog.formatVersion"
+LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+_TURNS = threading.RLock()
+
+
+def query_settings(spark: Any, buckets: int, *, named: bool) -> dict[str, str]:
+    """What a hosted query needs and its session does not say already."""
+    wanted = {PARTITIONS: str(buckets), LARGE_TYPES: "false"}
+    if not can_host(spark):
+        wanted[PROVIDER] = ROCKSDB
+        if spark.conf.get(CHANGELOG, None) is None:
+            wanted[CHANGELOG] = "true"
+    if named:
+        wanted |= {EVOLUTION: "true", OFFSET_FORMAT: "2"}
+    return {key: value for key, value in wanted.items() if spark.conf.get(key, None) != value}
+
+
+def can_host(spark: Any) -> bool:
+    """Whether the session's state store can hold the state of a hosted graph."""
+    return not str(spark.conf.get(PROVIDER)).endswith(".HDFSBackedStateStoreProvider")
+
+
+def check_can_host(spark: Any, name: str) -> None:
+    """Refuse a session that cannot run a query which its user starts himself."""
+    if not can_host(spark):
+        raise StreamError(
+            "The session's state store cannot hold the state of this query.",
+            where=name,
+            got=f"{PROVIDER}={spark.conf.get(PROVIDER)}",
+            hint=f"q.start(…), which serves any session; or spark.conf.set('{PROVIDER}', '{ROCKSDB}')",
+        )
+
+
+@contextlib.contextmanager
+def served(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+    """The session with these settings, for as long as it takes to start a query."""
+    with _TURNS:
+        before: dict[str, str | None] = {}
+        try:
+            for key, value in settings.items():
+                before[key] = spark.conf.get(key, None)
+                _set(spark, key, value)
+            yield
+        finally:
+            for key, old in before.items():
+                if old is None:
+                    spark.conf.unset(key)
+                else:
+                    spark.conf.set(key, old)
+
+
+def _set(spark: Any, key: str, value: str) -> None:
+    try:
+        spark.conf.set(key, value)
+    except PySparkException as error:
+        raise StreamError(
+            "The session does not let a query have a setting that it needs.",
+            where=key,
+            got=str(error).splitlines()[0],
+            hint=f"start the session with {key}={value}",
+        ) from None

@@ -1,0 +1,96 @@
+"""Any session serves: what a query needs is given to the query, and the session stays as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+import penstock as pk
+from penstock.engines.spark.serving import CHANGELOG, LARGE_TYPES, PARTITIONS, PROVIDER, ROCKSDB, query_settings, served
+from penstock.errors import StreamError
+from tests.spark import scenario
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+
+
+def plain(spark: Any) -> Any:
+    """A session with Spark's defaults where the tests' session has others."""
+    session = spark.newSession()
+    session.conf.set(PROVIDER, HDFS)
+    session.conf.unset(CHANGELOG)
+    session.conf.set(PARTITIONS, "200")
+    session.conf.set(LARGE_TYPES, "true")
+    return session
+
+
+def test_a_session_with_the_default_state_store_runs_a_stream(spark: Any, tmp_path: Path) -> None:
+    session = plain(spark)
+    keys = (PROVIDER, CHANGELOG, PARTITIONS, LARGE_TYPES)
+    before = {key: session.conf.get(key, None) for key in keys}
+    scenario.write_files(tmp_path / "in")
+    scenario.start(session, tmp_path).finish()
+    assert scenario.output(tmp_path) == scenario.expected()
+    assert {key: session.conf.get(key, None) for key in keys} == before
+
+
+def test_a_stream_that_its_user_starts_is_refused_at_once(spark: Any, tmp_path: Path) -> None:
+    session = plain(spark)
+    frame = session.readStream.schema("t bigint").json(str(tmp_path))
+    query = pk.Flow(session).stream("s", frame, time="t").query("SELECT count(*) AS n [RANGE 1, SLIDE 1, WA t] FROM s")
+    for ask in (lambda: query.df, lambda: query.late, lambda: query.dead_letters):
+        with pytest.raises(StreamError, match=r"state store cannot hold.*\n.*\n.*HDFSBacked.*\n.*q.start") as told:
+            ask()
+        assert f"spark.conf.set('{PROVIDER}', '{ROCKSDB}')" in told.value.hint
+    session.conf.set(PROVIDER, ROCKSDB)
+    assert query.df.isStreaming
+
+
+def test_settings_are_put_back_when_a_start_fails(spark: Any) -> None:
+    session = plain(spark)
+    session.conf.unset(PARTITIONS)
+
+    def fail() -> None:
+        with served(session, {PARTITIONS: "3", PROVIDER: ROCKSDB}):
+            assert session.conf.get(PARTITIONS) == "3"
+            raise RuntimeError("no start")
+
+    with pytest.raises(RuntimeError, match="no start"):
+        fail()
+    assert session.conf.get(PARTITIONS, None) is None
+    assert session.conf.get(PROVIDER) == HDFS
+
+
+def test_what_a_session_says_already_is_left_alone(spark: Any) -> None:
+    session = plain(spark)
+    session.conf.set(PROVIDER, "com.example.BetterRocksDBStateStoreProvider")
+    session.conf.set(PARTITIONS, "3")
+    session.conf.set(LARGE_TYPES, "false")
+    assert query_settings(session, 3, named=False) == {}
+
+
+def test_a_setting_that_cannot_be_given_is_told() -> None:
+    class Fixed:
+        """A session of which an administrator has fixed the settings."""
+
+        class conf:
+            @staticmethod
+            def get(key: str, default: object = None) -> object:
+                return default
+
+            @staticmethod
+            def set(key: str, value: str) -> None:
+                raise PySparkException("[CANNOT_MODIFY_CONFIG] no")
+
+            @staticmethod
+            def unset(key: str) -> None:
+                pass
+
+    with (
+        pytest.raises(StreamError, match=r"(?s)does not let.*CANNOT_MODIFY.*start the session with spark.x=1"),
+        served(Fixed(), {"spark.x": "1"}),
+    ):
+        pass
