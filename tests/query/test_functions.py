@@ -14,9 +14,9 @@ from penstock.model.batch import Batch
 from penstock.model.progress import ordered
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
+from penstock.model.text import read_timestamp
 from penstock.query.binder import bind
 from penstock.query.catalog import Catalog, StreamInfo
-from penstock.query.functions import parse_timestamp
 from penstock.reference import evaluate
 
 SCHEMA = schema_of(
@@ -43,7 +43,7 @@ ROW = (
     2**63 - 1,
     WIDE,
     Decimal("0E-10"),
-    parse_timestamp("0099-01-01 10:00:00.000001"),
+    read_timestamp("0099-01-01 10:00:00.000001"),
     "straße",
     2**53 + 1,
 )
@@ -97,6 +97,16 @@ def values(expression: str) -> list[object]:
         ("CAST('1e3' AS DOUBLE)", 1000.0),
         ("-wide", WIDE.copy_negate()),
         ("abs(-wide)", WIDE),
+        ("CAST('1d' AS DOUBLE)", 1.0),
+        ("CAST('0x1p3' AS DOUBLE)", 8.0),
+        ("CAST(CAST('2026-1-1' AS TIMESTAMP) AS STRING)", "2026-01-01 00:00:00"),
+        ("CAST(CAST('2026-1-1 10:0:0 Europe/Berlin' AS TIMESTAMP) AS STRING)", "2026-01-01 09:00:00"),
+        ("CAST(CAST(concat(word, '') AS STRING) AS STRING)", "straße"),
+        ("year(CAST('12026-01-01' AS TIMESTAMP))", 12026),
+        ("CAST(CAST('-0001-01-01' AS TIMESTAMP) AS STRING)", "-0001-01-01 00:00:00"),
+        ("'a%b' LIKE 'a\\%b'", True),
+        ("'axb' LIKE 'a\\%b'", False),
+        ("'a\\\\b' LIKE 'a\\\\\\\\b'", True),
         ("upper(word)", "STRASSE"),
         ("length(word)", 6),
         ("nan = nan", True),
@@ -137,6 +147,8 @@ def test_values_are_sparks(expression: str, expected: object) -> None:
         ("CAST('1_000' AS DOUBLE)", "cannot be cast to double"),
         ("CAST('' AS INT)", "cannot be cast to int"),
         ("CAST(word AS TIMESTAMP)", "cannot be cast to timestamp"),
+        ("CAST(concat('10:00', '') AS TIMESTAMP)", "cannot be cast to timestamp"),
+        ("word LIKE concat('a', '\\\\', 'b')", "LIKE pattern is wrong"),
         ("inf % 0e0", "Division by zero"),
         ("1 / 0", "Division by zero"),
         ("big % 0", "Division by zero"),

@@ -12,10 +12,10 @@ from penstock.model.progress import ordered
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, schema_of
 from penstock.model.tdb import TDB
+from penstock.model.text import read_timestamp
 from penstock.model.time import MINUTE, SECOND
 from penstock.query.binder import bind
 from penstock.query.catalog import Catalog, StreamInfo, UserFunction
-from penstock.query.functions import parse_timestamp
 from penstock.reference import evaluate
 
 PLAIN = schema_of([("ts", "bigint"), ("srcIP", "string"), ("length", "int"), ("cost", "decimal(8,2)")], "ts")
@@ -69,7 +69,7 @@ def repr_key(item: tuple[int, tuple[object, ...]]) -> tuple[int, str]:
 
 def test_the_thesis_example_in_sql() -> None:
     # 10:00:05 lies in windows 0 to 9, which end at 10:01 … 10:10
-    origin = parse_timestamp("2026-01-01 10:00:00")
+    origin = read_timestamp("2026-01-01 10:00:00")
     sql = "SELECT count(*) AS n [RANGE 10 minutes, SLIDE 1 minute, WA ts, ORIGIN '2026-01-01 10:00:00'] FROM Clock"
     result = run(sql, [("Clock", (origin + 5 * SECOND, "x", 1))])
     expected = TDB(
@@ -240,7 +240,7 @@ def test_user_functions_see_nulls_and_user_aggregates_do_not() -> None:
 
 
 def test_a_timestamp_is_cast_as_it_is_written() -> None:
-    tick = parse_timestamp("2026-01-01 10:00:00.5")
+    tick = read_timestamp("2026-01-01 10:00:00.5")
     assert payloads(run("SELECT CAST(ts AS STRING) AS t FROM Clock", [("Clock", (tick, "x", 1))])) == [
         ("2026-01-01 10:00:00.5",)
     ]

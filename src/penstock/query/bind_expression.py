@@ -13,10 +13,11 @@ from sqlglot import exp
 
 from penstock.errors import EvaluationError, QueryError, StreamError
 from penstock.model.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, VOID, DataType, decimal, parse_type
+from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, parse_span
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import USER, Call, Expression, Literal, conjunction
-from penstock.query.functions import parse_timestamp
+from penstock.query.like import wrong_escape
 from penstock.query.typing import arithmetic_type, can_cast, common_type
 
 Resolver = Callable[[exp.Expr], Expression | None]
@@ -175,7 +176,7 @@ class ExpressionBinder:
 
     def _timestamp(self, literal: Literal, node: exp.Expr) -> Literal:
         try:
-            return Literal(parse_timestamp(str(literal.value)), TIMESTAMP)
+            return Literal(read_timestamp(str(literal.value)), TIMESTAMP)
         except ValueError:
             raise self.error("Not a timestamp.", node, got=str(literal), hint="write '2026-01-31 12:00:00'") from None
 
@@ -195,9 +196,18 @@ class ExpressionBinder:
             value = next((left for left, _ in pairs if left.type != value.type), value)
             return Call("in", (value, *(self._alike(value, right, node)[1] for _, right in pairs)), BOOLEAN)
         if isinstance(node, exp.Like):
-            like = Call("like", (self._string(node.this), self._string(node.expression)), BOOLEAN)
-            return Call("not", (like,), BOOLEAN) if node.args.get("negate") else like
+            return self._like(node)
         return None
+
+    def _like(self, node: exp.Like) -> Expression:
+        text, pattern = self._string(node.this), self._string(node.expression)
+        wrong = wrong_escape(str(pattern.value)) if isinstance(pattern, Literal) and pattern.value is not None else ""
+        if wrong:
+            raise self.error(
+                "The LIKE pattern is wrong.", node.expression, got=wrong, hint="write two backslashes for one"
+            )
+        like = Call("like", (text, pattern), BOOLEAN)
+        return Call("not", (like,), BOOLEAN) if node.args.get("negate") else like
 
     def _string(self, node: exp.Expr) -> Expression:
         bound = self.bind(node)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from penstock.errors import QueryError
 from penstock.model.schema import Schema
+from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, Span
 from penstock.query.clause import WindowClause
-from penstock.query.functions import parse_timestamp
 from penstock.query.nodes import (
     ROW_NUMBER,
     AnyWindow,
@@ -123,7 +123,7 @@ class WindowBinder:
             return origin
         if isinstance(origin, str) and domain is Domain.TIMESTAMP:
             try:
-                return parse_timestamp(origin)
+                return read_timestamp(origin)
             except ValueError:
                 pass
         what = "a timestamp in quotes" if domain is Domain.TIMESTAMP else "a whole number"

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from penstock.errors import EvaluationError
 from penstock.model.schema import DataType
-from penstock.model.time import MINUTE, SECOND, from_ticks, to_ticks
+from penstock.model.text import civil_of, read_double, read_timestamp, read_whole
+from penstock.model.time import MINUTE, SECOND, to_ticks
+from penstock.query.like import like
 
 # Values of mixed SQL types meet here, so they are Any inside this module and `object` at its border.
 Strict = Callable[[list[Any], DataType], Any]
 
 _WIDE = Context(prec=80)
+_DAY = 1440 * MINUTE
 _BOUNDS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 
 
@@ -133,21 +134,6 @@ def _comparison(op: str) -> Strict:
     return lambda args, type_: compare(op, args[0], args[1])
 
 
-@lru_cache(maxsize=256)
-def like_pattern(pattern: str) -> re.Pattern[str]:
-    """The regular expression of a LIKE pattern, with backslash as escape."""
-    result, i = "", 0
-    while i < len(pattern):
-        char = pattern[i]
-        if char == "\\" and i + 1 < len(pattern):
-            i += 1
-            result += re.escape(pattern[i])
-        else:
-            result += {"%": ".*", "_": "."}.get(char, re.escape(char))
-        i += 1
-    return re.compile(result, re.DOTALL)
-
-
 def _substring(args: list[Any], type_: DataType) -> str:
     text, start = args[0], args[1]
     begin = start - 1 if start > 0 else (len(text) + start if start < 0 else 0)
@@ -163,7 +149,7 @@ def _cast(args: list[Any], type_: DataType) -> Any:
         if type_.name == "timestamp":
             return _to_timestamp(value)
         if isinstance(value, str):
-            value = _number(value, type_)
+            value = read_whole(value) if type_.is_integer else read_double(value)
         if type_.is_integer:
             if isinstance(value, float) and not math.isfinite(value):
                 raise overflow(type_, value)
@@ -181,21 +167,9 @@ def _cast(args: list[Any], type_: DataType) -> Any:
         ) from None
 
 
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_FRACTIONAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?inf(inity)?|nan", re.IGNORECASE)
-
-
-def _number(text: str, type_: DataType) -> Any:
-    """A number from its text; Python would take more for one than SQL does."""
-    stripped = text.strip()
-    if not (_WHOLE if type_.is_integer else _FRACTIONAL).fullmatch(stripped):
-        raise ValueError(text)
-    return int(stripped) if type_.is_integer else float(stripped)
-
-
 def _to_timestamp(value: Any) -> int:
     if isinstance(value, str):
-        return parse_timestamp(value)
+        return read_timestamp(value)
     return to_ticks(dt.datetime(value.year, value.month, value.day)) if isinstance(value, dt.date) else int(value)
 
 
@@ -205,27 +179,12 @@ def _to_string(value: Any) -> str:
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
-def timestamp_string(ticks: int) -> str:
-    """A timestamp as Spark prints it in UTC."""
-    text = datetime_of(ticks).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-    return text.rstrip("0").rstrip(".")
+def _date_part(at: int) -> Strict:
+    return lambda args, type_: civil_of(args[0] // _DAY)[at]
 
 
-def datetime_of(ticks: int) -> dt.datetime:
-    """The datetime of a tick, where there is one: Python's end with the year 9999."""
-    try:
-        return from_ticks(ticks)
-    except OverflowError:
-        raise EvaluationError("The timestamp is beyond the calendar.", got=f"{ticks} microseconds") from None
-
-
-def parse_timestamp(text: str) -> int:
-    """Ticks of an ISO timestamp or date; a value without a zone is UTC."""
-    return to_ticks(dt.datetime.fromisoformat(text.strip()))
-
-
-def _part(name: str) -> Strict:
-    return lambda args, type_: getattr(datetime_of(args[0]), name)
+def _clock_part(unit: int, wraps: int) -> Strict:
+    return lambda args, type_: args[0] // unit % wraps
 
 
 def _abs(args: list[Any], type_: DataType) -> Any:
@@ -252,8 +211,8 @@ def _rounded(rounding: Callable[[Any], int]) -> Strict:
 
 def _truncate(args: list[Any], type_: DataType) -> int:
     ticks: int = args[1]
-    unit = {"second": SECOND, "minute": MINUTE, "hour": 60 * MINUTE, "day": 1440 * MINUTE}[args[0].lower()]
-    return ticks - ticks % unit
+    unit = {"second": SECOND, "minute": MINUTE, "hour": 60 * MINUTE, "day": _DAY}[args[0].lower()]
+    return int(fit(ticks - ticks % unit, DataType("bigint")))
 
 
 STRICT: dict[str, Strict] = {
@@ -267,7 +226,7 @@ STRICT: dict[str, Strict] = {
     "abs": _abs,
     **{op: _comparison(op) for op in ("eq", "ne", "lt", "le", "gt", "ge")},
     "not": lambda args, type_: not args[0],
-    "like": lambda args, type_: like_pattern(args[1]).fullmatch(args[0]) is not None,
+    "like": lambda args, type_: like(args[0], args[1]),
     "length": lambda args, type_: len(args[0]),
     "lower": lambda args, type_: args[0].lower(),
     "upper": lambda args, type_: args[0].upper(),
@@ -280,7 +239,10 @@ STRICT: dict[str, Strict] = {
     "sqrt": lambda args, type_: math.sqrt(args[0]) if args[0] >= 0 else math.nan,
     "date_trunc": _truncate,
     "time_add": lambda args, type_: fit(args[0] + args[1], DataType("bigint")),
-    **{part: _part(part) for part in ("year", "month", "day", "hour", "minute", "second")},
+    **{part: _date_part(at) for at, part in enumerate(("year", "month", "day"))},
+    "hour": _clock_part(60 * MINUTE, 24),
+    "minute": _clock_part(MINUTE, 60),
+    "second": _clock_part(SECOND, 60),
 }
 
 LAZY = frozenset({"and", "or", "is_null", "case", "coalesce", "in", "null_safe_eq", "greatest", "least"})

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from penstock.errors import EvaluationError
 from penstock.model.batch import Row
 from penstock.model.schema import STRING, TIMESTAMP, Schema
+from penstock.model.text import write_timestamp
 from penstock.query.expressions import USER, Call, Column, Expression, Literal
-from penstock.query.functions import LAZY, STRICT, evaluate_lazy, timestamp_string
+from penstock.query.functions import LAZY, STRICT, evaluate_lazy
 from penstock.query.user_functions import timestamp_aware
 
 Functions = Mapping[str, Callable[..., object]]
@@ -43,7 +44,7 @@ def _call(call: Call, row: Row, schema: Schema, functions: Functions) -> object:
         return None
     if call.name == "cast" and call.type == STRING and call.args[0].type == TIMESTAMP:
         assert isinstance(args[0], int)
-        return timestamp_string(args[0])  # a tick looks like any other int: only the argument's type tells
+        return write_timestamp(args[0])  # a tick looks like any other int: only the argument's type tells
     return STRICT[call.name](args, call.type)
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from penstock.model.batch import Row
 from penstock.model.schema import TIMESTAMP, DataType, Schema
+from penstock.model.text import write_timestamp
 from penstock.query.expressions import USER, Call, Column, Expression, Literal
-from penstock.query.functions import LAZY, STRICT, evaluate_lazy, fit, timestamp_string
+from penstock.query.functions import LAZY, STRICT, evaluate_lazy, fit
 from penstock.query.user_functions import timestamp_aware
 
 RowFunction = Callable[[Row], Any]
@@ -140,4 +141,4 @@ class RowCode:
 
 def _timestamp_to_string(args: list[Any], type_: DataType) -> str:
     """A tick looks like any other int: only the argument's type tells."""
-    return timestamp_string(args[0])
+    return write_timestamp(args[0])

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from penstock.model.schema import DataType
 from penstock.query import expressions as e
 from penstock.query.catalog import UserFunction
+from penstock.query.like import expression_of, is_simple, like
 from penstock.query.user_functions import timestamp_aware
 
 _BINARY: dict[str, Callable[[Any, Any], Column]] = {
@@ -56,7 +57,6 @@ _SAME_NAME = frozenset(
         "minute",
         "second",
         "date_trunc",
-        "like",
     ]
 )
 _OTHER_NAME = {"substring": "substr", "int_divide": "div"}
@@ -73,8 +73,10 @@ def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> C
             if name.startswith(e.USER):
                 return _user(functions[name.removeprefix(e.USER)], expression, functions)
             parts = [column(a, functions) for a in args]
-            if name == "cast" and type_.name == "bigint" and args[0].type.name == "timestamp":
-                return F.unix_micros(parts[0])
+            if name == "cast" and args[0].type.name in ("string", "timestamp"):
+                return _cast_text_or_time(parts[0], args[0].type, type_)
+            if name == "like":
+                return _like(parts, args[1])
             return _call(name, parts, str(type_))
 
 
@@ -87,6 +89,30 @@ def _literal(value: Any, type_: DataType) -> Column:
     is_plain = type_.name in ("decimal", "string", "boolean", "double")
     is_natural = type_.name == ("int" if isinstance(value, int) and abs(value) < 2**31 else "bigint")
     return F.lit(value) if is_plain or is_natural else F.lit(value).cast(str(type_))
+
+
+def _cast_text_or_time(part: Column, source: DataType, target: DataType) -> Column:
+    if source.name == "timestamp" and target.name == "bigint":
+        return F.unix_micros(part)
+    if source.name == "string" and target.name == "timestamp":
+        # Spark takes a time of day for one of today; elsewhere it is no timestamp, so here it is none either.
+        without_date = part.rlike(r"^[\x00-\x20\x7f]*(T|[0-9]{0,2}:)")
+        refusal = F.raise_error(F.concat(F.lit("Not a timestamp, but a time of day: "), part))
+        return F.when(without_date, refusal).otherwise(part.cast("timestamp"))
+    return part.cast(str(target))
+
+
+def _like(parts: list[Column], pattern: e.Expression) -> Column:
+    """Spark's own where it tries one place only; it would try every combination of places of several `%`."""
+    if isinstance(pattern, e.Literal):
+        if pattern.value is None:
+            return F.lit(None).cast("boolean")
+        text = str(pattern.value)
+        if is_simple(text):
+            return F.call_function("like", *parts)
+        return parts[0].rlike(rf"(?s)\A{expression_of(text)}\z")
+    matches = F.udf(lambda text, pattern: None if text is None or pattern is None else like(text, pattern), "boolean")
+    return matches(*parts)
 
 
 def _call(name: str, parts: list[Column], type_: str) -> Column:
