@@ -173,7 +173,12 @@ class ColumnarAggregate(Operator):
         panes, codes = panes[order], codes[order]
         present, starts = np.unique(panes, return_index=True)
         edges = [*starts.tolist(), len(panes)]
-        sorted_numbers = [n[order] for n in numbers]
+        sorted_numbers = []
+        for measure, given in zip(self.measures, numbers, strict=True):
+            if measure.kind == "sum" and not measure.is_float:
+                self._weigh(state, int(panes[-1]), max(abs(int(given.min())), abs(int(given.max()))) * len(given))
+            wide = self._is_wide(state, measure) and given.dtype != object
+            sorted_numbers.append((given.astype(object) if wide else given)[order])
         for pane, lo, hi in zip(present.tolist(), edges, edges[1:], strict=False):
             self._put_in_pane(state, pane, codes[lo:hi], [n[lo:hi] for n in sorted_numbers])
         self._save(state)

@@ -37,6 +37,8 @@ from penstock.query.expressions import AggregateCall
 from penstock.query.nodes import SlidingWindow, WindowAggregate
 
 PANE = "__pane"
+_LOW = (1 << 32) - 1
+_HALF = 1 << 31
 
 
 def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, catalog: Catalog) -> DataFrame:
@@ -105,7 +107,30 @@ def _measure_parts(at: int, measure: Measure, schema: Schema) -> list[tuple[str,
         return [(f"__m{at}n", F.count(value)), (f"__m{at}a", F.avg(value)), (f"__m{at}v", F.var_pop(value))]
     if field is not None and field.type.name == "timestamp" and measure.kind in ("min", "max"):
         argument = F.unix_micros(argument)
+    if _is_split(measure, schema):
+        high, low = _halves(argument)
+        return [(f"__m{at}h", F.sum(high)), (f"__m{at}l", F.sum(low))]
     return [(f"__m{at}", _MEASURES[measure.kind](argument))]
+
+
+def _halves(argument: Column) -> tuple[Column, Column]:
+    """A bigint in two parts whose sums do not overflow where that of the whole could."""
+    return F.shiftright(argument, 32), argument.bitwiseAND(_LOW)
+
+
+def _joined_sum(high: Column, low: Column) -> Column:
+    """The sum of both halves: an overflow if, and only if, the sum itself does not fit."""
+    carried = high + F.shiftright(low, 32)
+    return carried * long(_LOW + 1) + low.bitwiseAND(_LOW)
+
+
+def _joined_mean(high: Column, low: Column, count: Column) -> Column:
+    return F.when(count > 0, (high.cast("double") * float(_LOW + 1) + low.cast("double")) / count)
+
+
+def _is_split(measure: Measure, schema: Schema) -> bool:
+    """Whether the sum over a pane might need more than 64 bits."""
+    return measure.kind == "sum" and measure.column is not None and schema.fields[measure.column].type.name == "bigint"
 
 
 def _operator(node: WindowAggregate, catalog: Catalog) -> ColumnarAggregate:
@@ -130,7 +155,7 @@ class Slider:
         table = pa.Table.from_batches(held)
         width = 1 + len(self.node.keys)
         columns = iter(table.columns[width:])
-        numbers = [_numbers(m, columns) for m in operator.measures]
+        numbers = [_numbers(m, columns, self.node.input.schema) for m in operator.measures]
         keys = [table.column(i + 1).cast(self.node.input.schema[k].type.arrow) for i, k in enumerate(self.node.keys)]
         operator.take_panes(np.asarray(table.column(0).to_numpy()), keys, numbers)
         for output in operator.punctuate(0, linear("time", END_OF_TIME)):
@@ -138,11 +163,17 @@ class Slider:
                 yield from output.table.to_batches(max_chunksize=1 << 17)
 
 
-def _numbers(measure: Measure, columns: Iterator[pa.ChunkedArray]) -> np.ndarray:
+def _numbers(measure: Measure, columns: Iterator[pa.ChunkedArray], schema: Schema) -> np.ndarray:
     """A measure as numbers, from its columns; nothing at all is what changes nothing."""
     if measure.kind == "moments":
         count, mean, variance = (pc.fill_null(pc.cast(next(columns), pa.float64()), 0.0).to_numpy() for _ in range(3))
         return np.stack([count, mean, variance * count], axis=1)
+    if _is_split(measure, schema):
+        high, low = (pc.fill_null(next(columns), 0).to_numpy() for _ in range(2))
+        high, low = high + (low >> 32), low & _LOW
+        if len(high) and high.min() >= -_HALF and high.max() < _HALF:
+            return np.asarray((high << 32) + low)
+        return np.asarray(high.astype(object) * (_LOW + 1) + low)
     target = pa.float64() if measure.dtype is np.float64 else pa.int64()
     cast = pc.cast(next(columns), target)
     if cast.null_count:
@@ -178,9 +209,17 @@ def _to_windows(rows: DataFrame, ticks: Column, window: SlidingWindow) -> DataFr
     return rows.withColumn("__wid", F.explode(ids))
 
 
+def _is_split_call(call: AggregateCall) -> bool:
+    of_bigint = call.argument_type is not None and call.argument_type.name == "bigint"
+    return call.function in ("sum", "avg") and of_bigint
+
+
 def _pane_parts(call: AggregateCall) -> list[tuple[str, Column]]:
     """What is computed per pane."""
     argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")
+    if _is_split_call(call):
+        high, low = _halves(argument)
+        return [(f"{call.name}_h", F.sum(high)), (f"{call.name}_l", F.sum(low)), (f"{call.name}_n", F.count(argument))]
     match call.function:
         case "count":
             return [(f"{call.name}_n", F.count(argument))]
@@ -196,6 +235,8 @@ def _pane_parts(call: AggregateCall) -> list[tuple[str, Column]]:
 
 def _window_value(call: AggregateCall) -> Column:
     """The window's value from its panes."""
+    if _is_split_call(call):
+        return _from_halves(call, F.sum(f"{call.name}_h"), F.sum(f"{call.name}_l"), F.sum(f"{call.name}_n"))
     match call.function:
         case "count":
             return F.sum(f"{call.name}_n")
@@ -208,6 +249,10 @@ def _window_value(call: AggregateCall) -> Column:
             return F.min(f"{call.name}_m")
         case _:
             return F.max(f"{call.name}_m")
+
+
+def _from_halves(call: AggregateCall, high: Column, low: Column, count: Column) -> Column:
+    return _joined_sum(high, low) if call.function == "sum" else _joined_mean(high, low, count)
 
 
 _WHOLE: dict[str, Callable[[Column], Column]] = {
@@ -228,4 +273,7 @@ def _whole(call: AggregateCall) -> Column:
     argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")
     if call.distinct:
         return F.count_distinct(argument)
+    if _is_split_call(call):
+        high, low = _halves(argument)
+        return _from_halves(call, F.sum(high), F.sum(low), F.count(argument))
     return _WHOLE[call.function](argument).cast(str(call.type))
