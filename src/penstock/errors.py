@@ -83,3 +83,11 @@ class MergeError(PenstockError):
 
 class SourceError(PenstockError):
     """A source cannot be read."""
+
+
+class StorageError(PenstockError):
+    """A place cannot be used: it is unknown, damaged, refuses, or belongs to another run."""
+
+
+class LeaseError(StorageError):
+    """Another driver holds the place, or has taken it over."""

@@ -1,0 +1,229 @@
+"""Output folders: one owner, rows once whatever is interrupted, a bounded log, compaction, readers anywhere."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import StorageError
+from penstock.model.schema import schema_of
+from penstock.storage import folder_log
+from penstock.storage.files import Place, place_of
+from penstock.storage.folders import OutputFolder, Owner, describe
+from penstock.storage.reader import FolderReader, Position
+from tests.storage.conftest import Places
+
+STREAM = describe(schema_of([("t", "bigint"), ("v", "string")], "t"), ["t"])
+
+
+def folder(place: Place, run: str = "0123456789", query: str = "q", **options: object) -> OutputFolder:
+    return OutputFolder(place, Owner(run, "flows/x", query, "results"), STREAM, **options)  # type: ignore[arg-type]
+
+
+def table(rows: Iterable[int]) -> pa.Table:
+    found = list(rows)
+    return pa.table({"t": pa.array(found, pa.int64()), "v": pa.array([str(r) for r in found])})
+
+
+def write(out: OutputFolder, number: int, rows: list[int], frontier: int | None = None, at: float = 0.0) -> None:
+    files = out.named(number, [out.staging.write([table(rows)])]) if rows else ()
+    out.publish(number, files, frontier, at)
+
+
+def seen(place: Place) -> list[int]:
+    """What somebody sees who reads the parquet files of the folder and knows nothing else."""
+    names = [f"{place.path}/{n}" for n in place.files() if n.endswith(".parquet")]
+    tables = [pq.read_table(n, filesystem=place.fs, partitioning=None) for n in names]
+    assert {tuple(t.column_names) for t in tables} == {("t", "v")}
+    return sorted(t for each in tables for t in each["t"].to_pylist())
+
+
+def read(reader: FolderReader, position: Position | None) -> tuple[list[int], Position | None, bool]:
+    found = reader.after(position)
+    rows = [t for p in found.portions for t in reader.rows(p)["t"].to_pylist()]
+    return rows, found.portions[-1].position if found.portions else position, found.restarted
+
+
+def test_a_folder_can_be_read_from_the_first_moment(places: Places) -> None:
+    out = folder(places("out"))
+    out.claim()
+    assert seen(places("out")) == []
+    reader = FolderReader(places("out"))
+    assert reader.stream() == STREAM
+    assert reader.after(None).portions == ()
+    write(out, 0, [3, 1], 4)
+    (portion,) = reader.after(None).portions
+    assert (portion.entry.frontier, portion.entry.greatest) == (4, 3)
+    assert read(reader, None) == ([3, 1], Position("0123456789", 0), False)
+    assert seen(places("out")) == [1, 3]
+
+
+def test_a_folder_has_one_owner(places: Places) -> None:
+    folder(places("out")).claim()
+    folder(places("out")).claim()
+    with pytest.raises(StorageError, match="belongs to another run") as error:
+        folder(places("out"), run="another", query="other").claim()
+    assert error.value.where == str(places("out"))
+    assert "results of q, run 01234567, from flows/x" in error.value.got
+    assert "a folder of its own" in error.value.hint
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "batch=000000000/x.parquet"])
+def test_rows_that_nobody_owns_are_not_added_to(name: str, places: Places) -> None:
+    file = places("out") / name
+    file.folder.make_folder()
+    file.write(b"")
+    with pytest.raises(StorageError, match="rows in this folder that no running query owns") as error:
+        folder(places("out")).claim()
+    assert error.value.got == (name if name[0] == "x" else "batch=000000000/")
+
+
+def test_a_publication_that_was_interrupted_is_done_again(places: Places) -> None:
+    out = folder(places("out"))
+    out.claim()
+    files = out.named(0, [out.staging.write([table([1, 2])]), out.staging.write([table([3])])])
+    out.staging.write([table([99])])  # of a task that failed
+    out.move(files[:1])
+    assert seen(places("out")) == [1, 2]
+    again = folder(places("out"))
+    again.tidy(0, files)
+    again.publish(0, files, 5, 0.0)
+    again.publish(0, files, 5, 0.0)
+    assert seen(places("out")) == [1, 2, 3]
+    assert again.staging.folder.files() == []
+    assert read(FolderReader(places("out")), None)[0] == [1, 2, 3]
+
+
+def test_files_that_no_record_names_are_removed(places: Places) -> None:
+    out = folder(places("out"))
+    out.claim()
+    write(out, 0, [1])
+    (places("out") / out.final_name(7, 0)).write(b"")
+    (places("out") / "notes.txt").write(b"mine")
+    out.tidy()
+    assert seen(places("out")) == [1]
+    assert "notes.txt" in places("out").files()
+
+
+def test_a_file_that_is_gone_is_told(places: Places) -> None:
+    out = folder(places("out"))
+    out.claim()
+    files = out.named(0, [out.staging.write([table([1])])])
+    (out.staging.folder / files[0].staged).delete()
+    with pytest.raises(StorageError, match="A file that a record names is gone") as error:
+        out.publish(0, files, None, 0.0)
+    assert error.value.where.endswith(files[0].name)
+
+
+def test_a_folder_that_is_not_as_it_was_left_is_refused(places: Places) -> None:
+    out = folder(places("out"))
+    out.claim()
+    out.check(None)
+    write(out, 3, [1])
+    out.check(3)
+    with pytest.raises(StorageError, match="not as the query left it") as error:
+        out.check(5)
+    assert error.value.got == "it has micro-batches up to 3, the log of the query has micro-batches up to 5"
+    with pytest.raises(StorageError, match="not as the query left it") as error:
+        folder(places("wiped")).check(5)
+    assert "it has nothing" in error.value.got
+
+
+def test_old_rows_are_forgotten(places: Places) -> None:
+    out = folder(places("late"), keep=100.0, clock=lambda: 1000.0)
+    out.claim()
+    for number in range(10):
+        write(out, number, [number], at=850 + 10 * number)
+    assert seen(places("late")) == list(range(5, 10))
+    assert read(FolderReader(places("late")), None)[0] == list(range(5, 10))
+
+
+@pytest.mark.parametrize("compact", [False, True])
+def test_thousands_of_micro_batches_leave_few_files_of_log(compact: bool, tmp_path: Path) -> None:
+    place = place_of(tmp_path / "out")
+    out = folder(place, compact=compact)
+    out.claim()
+    most = 0
+    for number in range(600):
+        write(out, number, [number] if number % 3 else [], number)
+        most = max(most, len(out.log.folder.files()))
+    assert most <= folder_log.LOOSE + 3 * folder_log.FAN
+    assert read(FolderReader(place), None)[0] == [n for n in range(600) if n % 3]
+    assert seen(place) == [n for n in range(600) if n % 3]
+    assert len(place.files()) <= (folder_log.LOOSE + 3 * folder_log.FAN if compact else 401)
+
+
+class Killed(Exception):
+    """The process dies here."""
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_a_reader_has_every_row_once_whatever_is_interrupted(
+    tmp_path_factory: object, seed: int, compact: bool
+) -> None:
+    """A writer that dies between any two operations on files and is started again; readers that stop and go on."""
+    rng = random.Random(seed)
+    place = place_of(tmp_path_factory.mktemp("x"))  # type: ignore[attr-defined]
+    patch = pytest.MonkeyPatch()
+    patch.setattr(folder_log, "LOOSE", 3)
+    patch.setattr(folder_log, "FAN", 2)
+    patch.setattr(folder_log, "HISTORY", rng.choice([0, 4, 100]))
+    left = [10**9]
+
+    def dying(name: str) -> None:
+        original = getattr(Place, name)
+
+        def step(self: Place, *arguments: object) -> object:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Killed
+            return original(self, *arguments)
+
+        patch.setattr(Place, name, step)
+
+    for name in ("write", "put", "move", "delete"):
+        dying(name)
+    reader, position = FolderReader(place), None
+    found: Counter[int] = Counter()
+    try:
+        out = folder(place, compact=compact)
+        out.claim()
+        for number in range(25):
+            rows = [number * 100 + i for i in range(rng.choice([0, 1, 3]))]
+            files = out.named(number, [out.staging.write([table(rows)])]) if rows else ()
+            left[0] = rng.choice([1, 2, 3, 5, 10**9, 10**9])
+            while True:
+                try:
+                    out.publish(number, files, number, 0.0)
+                    break
+                except Killed:
+                    assert not [n for n, c in Counter(seen(place)).items() if c > 1]
+                    left[0] = rng.choice([1, 3, 10**9])
+                    out = folder(place, compact=compact)
+                    try:
+                        out.tidy(number, files)
+                    except Killed:
+                        left[0] = 10**9
+                        out = folder(place, compact=compact)
+                        out.tidy(number, files)
+            left[0] = 10**9
+            if rng.random() < 0.4:
+                rows_read, position, restarted = read(reader, position)
+                found = Counter(rows_read) if restarted else found + Counter(rows_read)
+        out.tidy()
+        rows_read, position, restarted = read(reader, position)
+        found = Counter(rows_read) if restarted else found + Counter(rows_read)
+    finally:
+        patch.undo()
+    rng = random.Random(seed)
+    assert Counter(seen(place)) == found
+    assert read(reader, None)[0] == sorted(found.elements())
+    assert max(found.values(), default=1) == 1
