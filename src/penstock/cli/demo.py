@@ -124,7 +124,12 @@ class Demonstration:
         """Q1-2: three streams with a progress of their own; Control is driven by its heartbeats."""
         flow = Flow(self.spark, path=str(self.home / "flow"))
         frame = self._read("links")
-        flow.stream("Control", frame.filter("link = 'Control'"), time="ts", progress=punctuated("kind = 'heartbeat'"))
+        flow.stream(
+            "Control",
+            frame.filter("link = 'Control'"),
+            time="ts",
+            progress=punctuated("kind = 'heartbeat'", whole_stream=True),
+        )
         for name in ("Main1", "Main2"):
             flow.stream(name, frame.filter(f"link = '{name}'"), time="ts", progress=bounded(f"{DISORDER} seconds"))
         marked = _marked(self.traffic, "packet")

@@ -55,7 +55,7 @@ class Findings:
     late: TDB
     """The late rows: payload (stream, row as JSON), valid for one tick from the bound that condemned them."""
     dead: int
-    """How many rows could not be used: those without a time, and punctuation that went backwards."""
+    """How many rows could not be used: those without a time, and punctuation that went backwards or is ambiguous."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def _expected(trial: _Trial, evaluator: Evaluator, got: Findings | None) -> Find
             continue
         by_batch = evaluator == "spark streaming"
         judged = stream.judge("batch" if by_batch else "row", trial.catalog)
-        dead += len(judged.backwards)
+        dead += len(judged.backwards) + len(judged.ambiguous)
         if by_batch and isinstance(stream.progress, Bounded) and stream.progress.rows is not None:
             found = _late_of(stream.name, got.late if got is not None else TDB())
             kept[stream.name] = _without(stream, stream.data(trial.catalog), found)

@@ -49,13 +49,18 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Punctuated:
-    """Rows for which `predicate` holds are punctuation: their time is the bound."""
+    """Rows for which `predicate` holds are punctuation: their time is the bound of the whole stream.
+
+    A punctuation row that carries other values besides might be meant for the rows with these values alone, and is
+    refused as a dead letter, unless `whole_stream` says that such values mean nothing.
+    """
 
     predicate: str
+    whole_stream: bool = False
 
     def __str__(self) -> str:
         """As written by the user."""
-        return f"punctuated({self.predicate!r})"
+        return f"punctuated({self.predicate!r}{', whole_stream=True' if self.whole_stream else ''})"
 
 
 @dataclass(frozen=True)
@@ -103,9 +108,13 @@ def bounded(delay: str | int | None = None, *, rows: int | None = None) -> Bound
     return Bounded(delay, rows)
 
 
-def punctuated(predicate: str) -> Punctuated:
-    """Rows for which the SQL `predicate` holds carry the bound in their time column."""
-    return Punctuated(predicate)
+def punctuated(predicate: str, *, whole_stream: bool = False) -> Punctuated:
+    """Rows for which the SQL `predicate` holds carry the bound in their time column.
+
+    The other columns of such a row, besides those that the predicate reads, are null; `whole_stream=True` if they may
+    hold values, which then mean nothing.
+    """
+    return Punctuated(predicate, whole_stream)
 
 
 def per_source(
@@ -121,8 +130,11 @@ def per_source(
 
 def span_ticks(length: str | int, domain: Domain | None) -> int:
     """The ticks of a length given as text or as bare ticks; `domain` None only checks that it can be read."""
-    if isinstance(length, int):
-        ticks: int | None = length
+    ticks: int | None
+    if isinstance(length, bool) or not isinstance(length, int | str):
+        ticks = None
+    elif isinstance(length, int):
+        ticks = None if length and domain is Domain.TIMESTAMP else length
     elif domain is None:
         ticks = parse_span(length).amount
     elif domain is Domain.TIMESTAMP:
@@ -133,7 +145,7 @@ def span_ticks(length: str | int, domain: Domain | None) -> int:
         raise StreamError(
             "The length does not fit the time column.",
             got=repr(length),
-            hint="use a unit of time with a timestamp column, a plain number with an integer column",
+            hint="use a unit of time with a timestamp column ('5 seconds'), a plain number with an integer column",
         )
     return ticks
 

@@ -118,6 +118,11 @@ def duration_ticks(text: str) -> int:
     return ticks
 
 
+def earlier(tick: int, by: int) -> int:
+    """A tick less a length; what would lie before all time is `MIN_TICK`, which as a bound says nothing."""
+    return max(tick - by, MIN_TICK)
+
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 

@@ -11,7 +11,15 @@ from penstock.model.progress import Punctuated
 from penstock.model.schema import Schema
 from penstock.query.bind_expression import ExpressionBinder
 from penstock.query.catalog import Catalog, closest
-from penstock.query.expressions import Column, Expression
+from penstock.query.expressions import Column, Expression, walk
+
+
+def silent_columns(progress: Punctuated, predicate: Expression, schema: Schema) -> tuple[int, ...]:
+    """The columns that must be null in punctuation: all but the time and those that tell it from data."""
+    if progress.whole_stream:
+        return ()
+    speaking = {schema.time, *(e.name for e in walk(predicate) if isinstance(e, Column))}
+    return tuple(i for i, field in enumerate(schema.fields) if field.name not in speaking)
 
 
 def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog, stream: str) -> Expression:

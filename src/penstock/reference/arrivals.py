@@ -16,6 +16,7 @@ from penstock.model.batch import Row
 from penstock.model.progress import PerSource, Progress, Punctuated
 from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
+from penstock.query.expressions import columns_in
 from penstock.query.predicates import punctuation_predicate
 from penstock.reference.lateness import Judged, judge
 from penstock.reference.scalars import value_of
@@ -60,6 +61,7 @@ class Arrivals:
             self.timed,
             granularity=granularity,
             is_punctuation=self._is_punctuation(catalog),
+            is_ambiguous=self._is_ambiguous(catalog),
             source_index=source,
             domain=self.schema.domain,
         )
@@ -70,6 +72,15 @@ class Arrivals:
         predicate = punctuation_predicate(self.progress, self.schema, catalog, self.name)
         functions = {name: f.function for name, f in catalog.functions.items()}
         return lambda row: value_of(predicate, row, self.schema, functions) is True
+
+    def _is_ambiguous(self, catalog: Catalog) -> Callable[[Row], bool] | None:
+        """Punctuation with a value in a column that neither is the time nor stands in the predicate."""
+        if not isinstance(self.progress, Punctuated) or self.progress.whole_stream:
+            return None
+        predicate = punctuation_predicate(self.progress, self.schema, catalog, self.name)
+        read = columns_in(predicate) | {self.schema.time}
+        silent = [i for i, field in enumerate(self.schema.fields) if field.name not in read]
+        return lambda row: any(row[i] is not None for i in silent)
 
 
 def in_step(streams: Sequence[Arrivals], kept: Mapping[str, Sequence[Row]]) -> list[tuple[str, Row]]:

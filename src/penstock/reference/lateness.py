@@ -2,8 +2,9 @@
 
 A bound `p` says that no later row has a time below `p`; a row is late when its time is below the bound before it. A
 late row has arrived (`bounded(rows=n)` counts it) but raises nothing: not the greatest time of the stream, nor that
-of its source, which it does not make known either. The bound never goes down. Before the first row there is none
-(`MIN_TICK`).
+of its source, which it does not make known either. The bound never goes down, and one that would lie before all time
+is none. Before the first row there is none (`MIN_TICK`). A punctuation row of which it cannot be told whether it speaks
+for the whole stream takes no part.
 
 By row, the bound before a row is the one after the row before it. By batch, it is the one after the batches before:
 nothing moves inside a batch, neither for rows nor for punctuation, and the rows of one batch have no order among
@@ -36,6 +37,8 @@ class Judged:
     """Rows that are punctuation, whether they moved the bound or not."""
     backwards: tuple[tuple[Row, int], ...]
     """Punctuation below the bound it came after, with that bound."""
+    ambiguous: tuple[Row, ...]
+    """Punctuation that might be meant for some rows alone; not among `punctuation`."""
     bounds: tuple[int, ...]
     """The bound after each batch; `MIN_TICK` while there is none."""
 
@@ -58,6 +61,7 @@ def judge(
     *,
     granularity: Literal["row", "batch"],
     is_punctuation: Callable[[Row], bool] | None = None,
+    is_ambiguous: Callable[[Row], bool] | None = None,
     source_index: int | None = None,
     domain: Domain,
 ) -> Judged:
@@ -69,6 +73,7 @@ def judge(
         batches: The rows as they arrive.
         granularity: Whether the bound moves after every row or after every batch.
         is_punctuation: Which rows are punctuation; needed for `punctuated()`.
+        is_ambiguous: Which of those might be meant for some rows alone; none if it is left out.
         source_index: Where in a row its source is; needed for `per_source()`.
         domain: What the ticks of time count.
 
@@ -84,6 +89,7 @@ def judge(
     late: list[tuple[Row, int]] = []
     punctuation: list[Row] = []
     backwards: list[tuple[Row, int]] = []
+    ambiguous: list[Row] = []
     bounds: list[int] = []
     bound = MIN_TICK
     for number, batch in enumerate(batches):
@@ -93,6 +99,9 @@ def judge(
             assert isinstance(time, int), f"time must be ticks, got {time!r}"
             source = row[source_index] if source_index is not None else None
             if isinstance(progress, Punctuated) and is_punctuation is not None and is_punctuation(row):
+                if is_ambiguous is not None and is_ambiguous(row):
+                    ambiguous.append(row)
+                    continue
                 punctuation.append(row)
                 if time < bound:
                     backwards.append((row, bound))
@@ -108,7 +117,7 @@ def judge(
         if granularity == "batch":
             bound = max(bound, _bound_after(arrived, progress, domain))
         bounds.append(bound)
-    return Judged(tuple(on_time), tuple(late), tuple(punctuation), tuple(backwards), tuple(bounds))
+    return Judged(tuple(on_time), tuple(late), tuple(punctuation), tuple(backwards), tuple(ambiguous), tuple(bounds))
 
 
 def _bound_after(arrived: Sequence[_Arrival], progress: Progress, domain: Domain) -> int:
@@ -119,7 +128,7 @@ def _bound_after(arrived: Sequence[_Arrival], progress: Progress, domain: Domain
         case Bounded(rows=None):
             assert progress.delay is not None
             greatest = _greatest(arrived)
-            return greatest if greatest == MIN_TICK else greatest - span_ticks(progress.delay, domain)
+            return max(greatest - span_ticks(progress.delay, domain), MIN_TICK)
         case Bounded():
             assert progress.rows is not None
             end = max(len(arrived) - progress.rows, 0)
@@ -147,7 +156,7 @@ def _least_source(arrived: Sequence[_Arrival], progress: PerSource, domain: Doma
     for source in {same(a.source) for a in arrived if a.kind == "on time"}:
         own = _greatest([a for a in arrived if same(a.source) == source])
         if idle is None or newest - own <= idle:
-            bounds.append(own - disorder)
+            bounds.append(max(own - disorder, MIN_TICK))
     for name in progress.sources:
         unseen = not any(a.kind == "on time" and same(a.source) == same(name) for a in arrived)
         if unseen and (idle is None or newest - first <= idle):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.algorithms.operator import Rejected
+from penstock.algorithms.progress import sources
 from penstock.algorithms.progress.ingest import BatchIngest, Ingest, RowIngest
+from penstock.algorithms.progress.marks import Coded
 from penstock.algorithms.progress.trackers import tracker_for
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution
@@ -21,7 +26,7 @@ from penstock.model.time import MIN_TICK, Domain
 from penstock.query.binder import bind
 from penstock.query.catalog import Catalog, StreamInfo
 from penstock.query.nodes import Source
-from penstock.reference import judge
+from penstock.reference import Judged, judge
 from penstock.testing.asserts import assert_sound
 from penstock.testing.strategies import cuts
 from penstock.testing.strategies import rows as some_rows
@@ -34,6 +39,7 @@ PROGRESS = [
     bounded(rows=2),
     bounded(rows=5),
     punctuated("k = 'a'"),
+    punctuated("k = 'a'", whole_stream=True),
     per_source("k"),
     per_source("k", idle=15, disorder=6),
     per_source("k", idle=40, sources=["a", "b", "zz"]),
@@ -51,9 +57,32 @@ def is_punctuation(row: Row) -> bool:
     return row[1] == "a"
 
 
+def is_ambiguous(row: Row) -> bool:
+    return row[2] is not None
+
+
+def played(progress: Progress, batches: list[list[Row]], granularity: Literal["row", "batch"]) -> Judged:
+    return judge(
+        progress,
+        0,
+        batches,
+        granularity=granularity,
+        is_punctuation=is_punctuation,
+        is_ambiguous=None if getattr(progress, "whole_stream", False) else is_ambiguous,
+        source_index=1,
+        domain=Domain.INTEGER,
+    )
+
+
 @st.composite
 def arrivals(draw: st.DrawFn) -> list[list[Row]]:
-    rows = draw(some_rows(SCHEMA, max_size=16))
+    edges = st.sampled_from([2**62, -(2**62)]).flatmap(lambda n: st.integers(min(n, n - 2), n if n > 0 else n + 2))
+    odd = st.lists(st.integers(-20, 60) | edges, max_size=16)
+    rows = draw(some_rows(SCHEMA, max_size=16) | some_rows(SCHEMA, times=odd))
+    if draw(st.booleans()):
+        rows = [(t, k, None) for t, k, _ in rows]  # punctuation rows that speak for the whole stream
+    if rows and draw(st.booleans()):
+        rows += rows[draw(st.integers(0, len(rows) - 1)) :]  # a replay
     return [rows[c] for c in draw(cuts(len(rows)))]
 
 
@@ -66,18 +95,17 @@ def execution(progress: Progress, *, by_row: bool) -> LocalExecution:
 @pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
 @given(batches=arrivals())
 def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]]) -> None:
-    judged = judge(
-        progress, 0, batches, granularity="row", is_punctuation=is_punctuation, source_index=1, domain=Domain.INTEGER
-    )
+    judged = played(progress, batches, "row")
     run = execution(progress, by_row=True)
     outputs: list[Batch | Punctuation] = []
-    for rows in batches:
-        batch = Batch(SCHEMA, rows)
-        outputs += run.feed("s", Batch(SCHEMA, table=batch.table) if columnar else batch)
+    with mock.patch.object(sources, "MIN_COLUMNAR", 1):
+        for rows in batches:
+            batch = Batch(SCHEMA, rows)
+            outputs += run.feed("s", Batch(SCHEMA, table=batch.table) if columnar else batch)
     passed = [row for item in outputs if isinstance(item, Batch) for row in item.rows]
     assert passed == list(judged.on_time)
     assert [bound for _, bound, _ in run.side.late] == [bound for _, bound in judged.late]
-    assert len(run.side.dead) == len(judged.backwards)
+    assert len(run.side.dead) == len(judged.backwards) + len(judged.ambiguous)
     bounds = [item.value for item in outputs if isinstance(item, Punctuation)]
     assert max(bounds, default=MIN_TICK) == (judged.bounds[-1] if judged.bounds else MIN_TICK)
     assert_sound(outputs)
@@ -94,9 +122,7 @@ def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]]) ->
 @every_progress
 @given(batches=arrivals(), data=st.data())
 def test_by_batch_whatever_the_order_inside(progress: Progress, batches: list[list[Row]], data: st.DataObject) -> None:
-    judged = judge(
-        progress, 0, batches, granularity="batch", is_punctuation=is_punctuation, source_index=1, domain=Domain.INTEGER
-    )
+    judged = played(progress, batches, "batch")
     run = execution(progress, by_row=False)
     graph = run.graph
     source = run.graph.plan
@@ -118,10 +144,54 @@ def test_by_batch_whatever_the_order_inside(progress: Progress, batches: list[li
         assert max(bounds, default=MIN_TICK) == bound
     passed = [row for item in outputs if isinstance(item, Batch) for row in item.rows]
     assert sorted(passed, key=repr) == sorted(judged.on_time, key=repr)
-    rejected = [(r.kind, row, b) for _, r in graph.rejected for row, b in zip(r.batch.rows, r.bounds, strict=True)]
-    expected = [("late", *x) for x in judged.late] + [("dead", *x) for x in judged.backwards]
+    rejected = [(r.kind, row) for _, r in graph.rejected for row in r.batch.rows]
+    expected = [("late", row) for row, _ in judged.late] + [("dead", row) for row, _ in judged.backwards]
+    expected += [("dead", row) for row in judged.ambiguous]
     assert sorted(rejected, key=repr) == sorted(expected, key=repr)
+    bounds_of_late = [b for _, r in graph.rejected if r.kind == "late" for b in r.bounds]
+    assert sorted(bounds_of_late) == sorted(bound for _, bound in judged.late)
     assert_sound(outputs)
+
+
+def steps(outputs: list[Batch | Punctuation]) -> list[Row | int]:
+    """Rows and bounds in the order in which they come."""
+    return [x for item in outputs for x in (item.rows if isinstance(item, Batch) else [item.value])]
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
+@pytest.mark.parametrize("sql", ["SELECT * FROM s", "SELECT count(*) AS n [RANGE 6, SLIDE 3, WA ts] FROM s"])
+@given(batches=arrivals())
+def test_a_punctuation_row_ends_a_batch(sql: str, columnar: bool, batches: list[list[Row]]) -> None:
+    """Whatever the cut, rows, results and punctuation come in the order of single rows."""
+    own = catalog(punctuated("k = 'a'", whole_stream=True))
+    whole, single = (LocalExecution(bind(sql, own), own) for _ in range(2))
+    outputs: list[Batch | Punctuation] = []
+    for rows in batches:
+        batch = Batch(SCHEMA, rows)
+        outputs += whole.feed("s", Batch(SCHEMA, table=batch.table) if columnar else batch)
+    one_by_one = [item for rows in batches for row in rows for item in single.feed("s", Batch(SCHEMA, [row]))]
+    assert steps(outputs + whole.close()) == steps(one_by_one + single.close())
+    assert sorted(whole.side.late) == sorted(single.side.late)
+
+
+def test_every_punctuation_of_a_table_comes_out() -> None:
+    own = catalog(punctuated("k = 'a'"))
+    run = LocalExecution(bind("SELECT * FROM s", own), own)
+    rows: list[Row] = [(t // 2, "b", 1) if t % 2 else (t // 2, "a", None) for t in range(600)]
+    outputs = run.feed("s", Batch(SCHEMA, table=Batch(SCHEMA, rows).table))
+    assert steps(outputs) == [x for t in range(300) for x in (t, (t, "b", 1))]
+    assert run.counts.punctuation == 300
+
+
+def test_punctuation_with_a_value_condemns_nobody() -> None:
+    """It might be meant for the rows with that value alone: read as a bound for all, it would make 5 late."""
+    own = catalog(punctuated("k = 'a'"))
+    run = LocalExecution(bind("SELECT * FROM s", own), own)
+    run.feed("s", Batch(SCHEMA, [(1, "b", 1), (10, "a", 7), (5, "b", 2)]))
+    assert (run.counts.on_time, run.counts.late, run.counts.dead, run.counts.punctuation) == (2, 0, 1, 0)
+    (reason,) = run.dead_letters()["reason"].to_pylist()
+    assert reason.startswith("punctuation with values besides its time")
+    assert "whole_stream=True" in reason
 
 
 def bounds_of(ingest: RowIngest, times: list[int]) -> list[int]:
@@ -156,5 +226,8 @@ def test_sources_are_the_same_by_rows_and_by_columns() -> None:
     marks_of = Builder(own).marks_of(source)
     assert marks_of is not None
     batch = Batch(timed, [(1, 5), (2, None)])
-    assert list(marks_of(Batch(timed, table=batch.table))) == list(marks_of(batch)) == [5, None]
+    for form in (batch, Batch(timed, table=batch.table)):
+        marks = marks_of(form)
+        assert isinstance(marks, Coded)
+        assert [marks.sources[c] for c in marks.codes] == [5, None]
     assert np.array_equal(batch.times(), Batch(timed, table=batch.table).times())

@@ -4,25 +4,45 @@ A row is late when its time is below the bound that precedes it; it is given bac
 counts nowhere. `RowIngest` judges each row by the rows before it. `BatchIngest` is for sources that give no order
 inside a batch: it judges by the bound after the batches before, and is told by `advance` when a batch is complete.
 Punctuation is put out only when it crosses a boundary that the consumer named as useful (thesis 8.1): between two
-boundaries no window can close.
+boundaries no window can close. A bound that follows from the rows is put out after their batch. A punctuation row that
+is of use is put out by itself, and ends the batch where the consumer passes rows on as they come. A window does not:
+rows after a punctuation are not below it, so the windows that it closes are the same with them or without, and the rows
+of a batch may come first, all together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejected
-from penstock.algorithms.progress.trackers import Marks, PunctuationTracker, Tracker
-from penstock.model.batch import Batch, rows_of
+from penstock.algorithms.progress.marks import AMBIGUOUS, DATA, PUNCTUATION, Coded, Marks
+from penstock.algorithms.progress.trackers import PunctuationTracker, Tracker
+from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK, show_ticks
-from penstock.model.values import canonical
 
-MarksOf = Callable[[Batch], Sequence[Any] | np.ndarray]
+MarksOf = Callable[[Batch], Coded | np.ndarray]
+
+
+AMBIGUOUS_REASON = (
+    "punctuation with values besides its time might be meant for them alone: leave them null, "
+    "or declare punctuated(…, whole_stream=True)"
+)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A batch by what becomes of its rows."""
+
+    rejected: list[Rejected]
+    on_time: Batch
+    kept: np.ndarray
+    """Which rows of the batch are on time."""
 
 
 class Ingest(Operator):
@@ -43,29 +63,33 @@ class Ingest(Operator):
         """What the tracker asks for of each row."""
         return self.marks_of(batch) if self.marks_of is not None else None
 
-    def split(self, batch: Batch, times: np.ndarray, marks: Marks, before: np.ndarray | int) -> Outputs:
-        """The rows on time, and those that are late; punctuation rows are neither."""
+    def split(self, batch: Batch, times: np.ndarray, marks: Marks, before: np.ndarray | int) -> Split:
+        """The rows on time, and those that are late or dead; punctuation rows are neither."""
         bounds = np.broadcast_to(np.asarray(before, np.int64), times.shape)
         late = times < bounds
         keep = ~late
+        rejected: list[Rejected] = []
         needed = self.needed()
         if needed > MIN_TICK:
             skipped = keep & (times < needed)
             keep &= ~skipped
             self.count_skipped(int(skipped.sum()))
         if isinstance(self.tracker, PunctuationTracker):
-            punctuation = np.asarray(marks, dtype=bool)
-            backwards = late & punctuation
-            self.punctuation += int(punctuation.sum()) - int(backwards.sum())
-            keep, late = keep & ~punctuation, late & ~punctuation
-            if backwards.any():
-                yield self._dead(batch, backwards, bounds, "punctuation goes backwards, below the bound")
+            kinds = np.asarray(marks)
+            is_data = kinds == DATA
+            if not is_data.all():
+                backwards = late & (kinds == PUNCTUATION)
+                ambiguous = kinds == AMBIGUOUS
+                self.punctuation += int((kinds == PUNCTUATION).sum()) - int(backwards.sum())
+                keep, late = keep & is_data, late & is_data
+                if backwards.any():
+                    rejected.append(self._dead(batch, backwards, bounds, "punctuation goes backwards, below the bound"))
+                if ambiguous.any():
+                    alike = [AMBIGUOUS_REASON] * int(ambiguous.sum())
+                    rejected.append(Rejected("dead", batch.select(ambiguous), bounds[ambiguous].tolist(), alike))
         if late.any():
-            yield self.late(batch.select(late), bounds[late].tolist())
-        if keep.all():
-            yield batch
-        elif keep.any():
-            yield batch.select(keep)
+            rejected.append(self.late(batch.select(late), bounds[late].tolist()))
+        return Split(rejected, batch if keep.all() else batch.select(keep), keep)
 
     def late(self, batch: Batch, bounds: Sequence[int]) -> Rejected:
         """Rows that are all late, with the bound that condemned each."""
@@ -130,8 +154,29 @@ class RowIngest(Ingest):
         times, marks = batch.times(), self.marks(batch)
         before, state = self.tracker.by_row(self.pages.get("progress"), times, marks)
         self.pages.put("progress", state)
-        yield from self.split(batch, times, marks, np.maximum(before, self.outside()))
+        split = self.split(batch, times, marks, np.maximum(before, self.outside()))
+        yield from split.rejected
+        start = 0
+        for place, bound in self._ends(times, marks, before):
+            end = int(np.count_nonzero(split.kept[:place])) if self.step == 1 else len(split.on_time)
+            if end > start:
+                yield _part(split.on_time, start, end)
+                start = end
+            yield from self.pass_on(bound)
+        if start < len(split.on_time):
+            yield _part(split.on_time, start, len(split.on_time))
         yield from self.pass_on(self.tracker.bound(state))
+
+    def _ends(self, times: np.ndarray, marks: Marks, before: np.ndarray) -> Iterator[tuple[int, int]]:
+        """The places of punctuation rows that say something new and useful, each with its bound."""
+        if not isinstance(self.tracker, PunctuationTracker):
+            return
+        places = np.flatnonzero((np.asarray(marks) == PUNCTUATION) & (times > before))
+        useful = (times[places] - self.origin) // self.step
+        fresh = np.ones(len(places), np.bool_)
+        fresh[1:] = useful[1:] > useful[:-1]
+        for place in places[fresh].tolist():
+            yield place, int(times[place])
 
 
 class BatchIngest(Ingest):
@@ -141,7 +186,10 @@ class BatchIngest(Ingest):
         """Split the batch; progress waits for `advance`."""
         if len(batch):
             before = max(self.tracker.bound(self.pages.get("progress")), self.outside())
-            yield from self.split(batch, batch.times(), self.marks(batch), before)
+            split = self.split(batch, batch.times(), self.marks(batch), before)
+            yield from split.rejected
+            if len(split.on_time):
+                yield split.on_time
 
     def advance(self, summary: Any) -> Outputs:
         """The batch is complete and had this summary, over all of its parts."""
@@ -150,15 +198,10 @@ class BatchIngest(Ingest):
         yield from self.pass_on(self.tracker.bound(state))
 
 
-class ColumnMarks:
-    """Marks taken from a column."""
-
-    def __init__(self, index: int) -> None:
-        """The position of the column."""
-        self.index = index
-
-    def __call__(self, batch: Batch) -> Sequence[Any]:
-        """The values of the column."""
-        if batch.columnar:
-            return [canonical(value) for (value,) in rows_of(batch.table.select([self.index]))]
-        return [canonical(row[self.index]) for row in batch.rows]
+def _part(batch: Batch, start: int, end: int) -> Batch:
+    """Some neighbouring rows of a batch, without copying."""
+    if start == 0 and end == len(batch):
+        return batch
+    if batch.columnar:
+        return Batch(batch.schema, table=batch.table.slice(start, end - start))
+    return Batch(batch.schema, batch.rows[start:end])

@@ -3,22 +3,22 @@
 A tracker sums up arrivals (`summarise`), joins summaries of parts of a batch (`join`) and carries its state on
 (`advance`); `bound` is what the state allows. That is all there is where a source gives no order inside a batch: every
 row is judged by the bound after the batch before. Where order inside a batch counts, `by_row` gives the bound that
-precedes each row as well. State and summaries are plain values.
+precedes each row as well, and `observe` takes one row. State and summaries are plain values; a state that was handed in
+may be changed in place, so only the one that is given back is good afterwards. A bound that would lie before all time
+is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from penstock.algorithms.progress.marks import PUNCTUATION, Marks
+from penstock.algorithms.progress.sources import SourcesTracker
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
-from penstock.model.time import MIN_TICK, Domain
-
-Marks = Sequence[Any] | np.ndarray | None
-"""What a tracker needs of each row besides its time: the source, or whether it is punctuation."""
+from penstock.model.time import MIN_TICK, Domain, earlier
 
 
 class Tracker(Protocol):
@@ -35,6 +35,9 @@ class Tracker(Protocol):
 
     def bound(self, state: Any) -> int:
         """No later row is below this."""
+
+    def observe(self, state: Any, time: int, mark: Any) -> Any:
+        """The state after one more row."""
 
     def by_row(self, state: Any, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, Any]:
         """The bound that precedes each row, and the state after them all."""
@@ -56,6 +59,10 @@ def tracker_for(progress: Progress, domain: Domain) -> Tracker:
         case PerSource():
             idle = None if progress.idle is None else span_ticks(progress.idle, domain)
             return SourcesTracker(span_ticks(progress.disorder, domain), idle, progress.sources)
+
+
+MIN_COLUMNAR = 32
+"""Fewer rows than this are cheaper one by one."""
 
 
 def _greatest(times: np.ndarray) -> int:
@@ -87,12 +94,16 @@ class DelayTracker:
 
     def bound(self, state: int | None) -> int:
         """Less the delay, once there is a time."""
-        return MIN_TICK if state is None or state == MIN_TICK else state - self.delay
+        return MIN_TICK if state is None else earlier(state, self.delay)
+
+    def observe(self, state: int | None, time: int, mark: Any) -> int:
+        """The greater."""
+        return time if state is None else max(state, time)
 
     def by_row(self, state: int | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, int]:
         """A running maximum less the delay."""
         running = _running(MIN_TICK if state is None else state, times)
-        before = np.where(running == MIN_TICK, MIN_TICK, running - self.delay)
+        before = np.where(running < MIN_TICK + self.delay, MIN_TICK, running - self.delay)
         return before[:-1], int(running[-1])
 
 
@@ -100,9 +111,9 @@ class DelayTracker:
 class RowsTracker:
     """The greatest time among all rows but the last n.
 
-    State: the greatest time that counts, and for the newest arrivals that together are at least n, oldest first, how
-    many came at once (one each, where order counts) and their greatest time. Rows of which the order is not known are
-    left out together.
+    State: the greatest time that counts, how many rows do not count yet, and of those, oldest first, how many came at
+    once (one each, where order counts) and their greatest time. Rows of which the order is not known are left out
+    together. The state is changed in place.
     """
 
     rows: int
@@ -117,48 +128,54 @@ class RowsTracker:
 
     def advance(self, state: Any, summary: tuple[int, int]) -> Any:
         """Arrivals that are no longer among the newest n count from now on."""
-        counted, recent = (MIN_TICK, []) if state is None else state
-        recent = [*recent, summary] if summary[0] else list(recent)
-        newer = sum(n for n, _ in recent)
-        while recent and newer - recent[0][0] >= self.rows:
-            newer -= recent[0][0]
-            counted = max(counted, recent.pop(0)[1])
-        return counted, recent
+        counted, held, recent = (MIN_TICK, 0, []) if state is None else state
+        if summary[0]:
+            recent.append(summary)
+            held += summary[0]
+        while recent and held - recent[0][0] >= self.rows:
+            size, greatest = recent.pop(0)
+            held -= size
+            counted = max(counted, greatest)
+        return counted, held, recent
 
     def bound(self, state: Any) -> int:
         """The greatest time that counts."""
         return MIN_TICK if state is None else int(state[0])
 
+    def observe(self, state: Any, time: int, mark: Any) -> Any:
+        """One row came."""
+        return self.advance(state, (1, time))
+
     def by_row(self, state: Any, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, Any]:
         """A running maximum that lags n rows behind."""
-        counted, recent = (MIN_TICK, []) if state is None else state
-        if any(n != 1 for n, _ in recent):
+        counted, held, recent = (MIN_TICK, 0, []) if state is None else state
+        if len(times) < min(MIN_COLUMNAR, self.rows) or held != len(recent):  # few rows, or some came at once
             return self._one_by_one(state, times)
         tail = np.array([t for _, t in recent], np.int64)
         sequence = np.concatenate((tail, times)).astype(np.int64)
         running = _running(counted, sequence)
         bounds = running[np.maximum(np.arange(len(times) + 1) + len(tail) - self.rows, 0)]
         kept = sequence[max(len(sequence) - self.rows, 0) :].tolist()
-        return bounds[:-1], (int(bounds[-1]), [(1, t) for t in kept])
+        return bounds[:-1], (int(bounds[-1]), len(kept), [(1, t) for t in kept])
 
     def _one_by_one(self, state: Any, times: np.ndarray) -> tuple[np.ndarray, Any]:
         before = np.empty(len(times), np.int64)
         for i, time in enumerate(times.tolist()):
             before[i] = self.bound(state)
-            state = self.advance(state, (1, time))
+            state = self.observe(state, time, None)
         return before, state
 
 
 @dataclass(frozen=True)
 class PunctuationTracker:
-    """The greatest bound that a punctuation row carried; marks say which rows are punctuation.
+    """The greatest bound that a punctuation row carried; marks say which rows are punctuation that counts.
 
     State and summary: that bound.
     """
 
     def summarise(self, times: np.ndarray, marks: Marks) -> int:
         """The greatest bound carried."""
-        return _greatest(times[np.asarray(marks, dtype=bool)])
+        return _greatest(times[np.asarray(marks) == PUNCTUATION])
 
     def join(self, left: int, right: int) -> int:
         """The greater."""
@@ -172,75 +189,12 @@ class PunctuationTracker:
         """As carried."""
         return MIN_TICK if state is None else state
 
+    def observe(self, state: int | None, time: int, mark: Any) -> int:
+        """The greater, of punctuation."""
+        return max(self.bound(state), time) if mark == PUNCTUATION else self.bound(state)
+
     def by_row(self, state: int | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, int]:
         """A running maximum over punctuation rows."""
-        carried = np.where(np.asarray(marks, dtype=bool), times, MIN_TICK)
+        carried = np.where(np.asarray(marks) == PUNCTUATION, times, MIN_TICK)
         running = _running(self.bound(state), carried)
         return running[:-1], int(running[-1])
-
-
-Sources = tuple[dict[Any, int], int | None]
-
-
-@dataclass(frozen=True)
-class SourcesTracker:
-    """The least bound over the sources that are not idle; marks name the source of each row.
-
-    Summary: the greatest time per source, and the first time. State: the same of the whole stream, and the bound, which
-    never goes back.
-    """
-
-    disorder: int
-    idle: int | None
-    sources: tuple[Any, ...]
-
-    def summarise(self, times: np.ndarray, marks: Marks) -> Sources:
-        """The greatest time per source."""
-        greatest: dict[Any, int] = {}
-        for time, source in zip(times.tolist(), marks if marks is not None else (), strict=True):
-            if time > greatest.get(source, MIN_TICK):
-                greatest[source] = time
-        return greatest, int(times.min()) if len(times) else None
-
-    def join(self, left: Sources, right: Sources) -> Sources:
-        """The greater per source."""
-        greatest = dict(left[0])
-        for source, time in right[0].items():
-            greatest[source] = max(time, greatest.get(source, MIN_TICK))
-        firsts = [first for first in (left[1], right[1]) if first is not None]
-        return greatest, min(firsts, default=None)
-
-    def advance(self, state: Any, summary: Sources) -> Any:
-        """Take the summary in; the bound only goes up."""
-        bound = self.bound(state)
-        greatest, first = ({}, None) if state is None else state[0]
-        # A source of which everything was late is not made known by it.
-        on_time = {source: time for source, time in summary[0].items() if time >= bound}
-        seen = (self.join((greatest, None), (on_time, None))[0], summary[1] if first is None else first)
-        return seen, max(bound, self._allowed(seen))
-
-    def bound(self, state: Any) -> int:
-        """The bound so far."""
-        return MIN_TICK if state is None else int(state[1])
-
-    def _allowed(self, seen: Sources) -> int:
-        greatest, first = seen
-        if first is None:
-            return MIN_TICK
-        newest = max(greatest.values())
-        if any(s not in greatest for s in self.sources) and (self.idle is None or newest - first <= self.idle):
-            return MIN_TICK
-        return min(g for g in greatest.values() if self.idle is None or newest - g <= self.idle) - self.disorder
-
-    def by_row(self, state: Any, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, Any]:
-        """Row by row; only a row that is the newest of its source can move the bound."""
-        before = np.empty(len(times), np.int64)
-        (greatest, first), bound = (({}, None), MIN_TICK) if state is None else state
-        greatest = dict(greatest)
-        for i, (time, source) in enumerate(zip(times.tolist(), marks if marks is not None else (), strict=True)):
-            before[i] = bound
-            first = time if first is None else first
-            if time >= bound and time > greatest.get(source, MIN_TICK):
-                greatest[source] = time
-                bound = max(bound, self._allowed((greatest, first)))
-        return before, ((greatest, first), bound)

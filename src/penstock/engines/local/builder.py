@@ -15,7 +15,8 @@ from penstock.algorithms.aggregates.partials import Grouping
 from penstock.algorithms.aggregates.wid import WidAggregate
 from penstock.algorithms.merge.operator import MergeOperator
 from penstock.algorithms.operator import Operator
-from penstock.algorithms.progress.ingest import BatchIngest, ColumnMarks, MarksOf, RowIngest
+from penstock.algorithms.progress.ingest import BatchIngest, MarksOf, RowIngest
+from penstock.algorithms.progress.marks import PunctuationMarks, SourceMarks
 from penstock.algorithms.progress.trackers import tracker_for
 from penstock.algorithms.relational.distinct import DistinctOperator
 from penstock.algorithms.relational.meld import MeldOperator
@@ -44,7 +45,7 @@ from penstock.query.nodes import (
     Union,
     WindowAggregate,
 )
-from penstock.query.predicates import punctuation_predicate
+from penstock.query.predicates import punctuation_predicate, silent_columns
 from penstock.query.user_functions import aggregate_function
 
 
@@ -92,10 +93,11 @@ class Builder:
     def marks_of(self, node: Source) -> MarksOf | None:
         """What the stream's progress needs of each row besides its time."""
         if isinstance(node.progress, PerSource):
-            return ColumnMarks(node.schema.index(node.progress.column))
+            return SourceMarks(node.schema.index(node.progress.column))
         if isinstance(node.progress, Punctuated):
             predicate = punctuation_predicate(node.progress, node.schema, self.catalog, node.name)
-            return _PredicateMarks(self.row(predicate, node.schema))
+            silent = silent_columns(node.progress, predicate, node.schema)
+            return PunctuationMarks(self.row(predicate, node.schema), self._mask(predicate, node.schema), silent)
         return None
 
     def _mask(self, predicate: Expression, schema: Schema) -> Callable[[Batch], pa.ChunkedArray | None]:
@@ -185,11 +187,3 @@ def _column(
     if type_.name == "timestamp":
         return pa.chunked_array([pa.array(values, pa.int64()).cast(type_.arrow)])
     return pa.chunked_array([pa.array(values, type_.arrow)])
-
-
-class _PredicateMarks:
-    def __init__(self, predicate: Callable[[Row], Any]) -> None:
-        self.predicate = predicate
-
-    def __call__(self, batch: Batch) -> list[bool]:
-        return [bool(self.predicate(row)) for row in batch.rows]

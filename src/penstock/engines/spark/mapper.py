@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.algorithms.progress.marks import DATA
 from penstock.algorithms.progress.trackers import PunctuationTracker, tracker_for
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.column_functions import NotColumnar, column_function
@@ -68,8 +69,8 @@ class Mapper:
             marks = marks_of(batch) if marks_of is not None else None
             where = bucket_of([f(batch) for f in spread], len(batch), self.buckets)
             if isinstance(tracker, PunctuationTracker) and marks is not None:
-                where = np.where(np.asarray(marks, bool), 0, where) if len(batch) else where
-            summary = tracker.summarise(times, marks if marks is not None else None)
+                where = np.where(np.asarray(marks) != DATA, 0, where) if len(batch) else where
+            summary = tracker.summarise(times, marks)
             yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), len(batch) + len(dead))
 
     def _corrupt(self, table: pa.Table) -> tuple[pa.Table, list[DeadLetter]]:

@@ -1,0 +1,103 @@
+"""What a tracker needs of each row besides its time: which source it is of, or whether it is punctuation.
+
+Sources are told apart as group keys are (`canonical`): null is a source, NaN is one, and the two zeros are one. A
+punctuation row carries a bound for the whole stream. One that also carries a value in a column that neither is the time
+nor stands in the predicate might be meant for the rows with that value alone; read as a bound for all of them it would
+condemn rows that nobody promised anything about, so it is told apart (`AMBIGUOUS`) and moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.batch import Batch, Row, rows_of
+from penstock.model.values import canonical
+
+DATA, PUNCTUATION, AMBIGUOUS = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A source per row: a code, and what the codes stand for, each source once."""
+
+    codes: np.ndarray
+    sources: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.codes)
+
+
+Marks = Coded | Sequence[Any] | np.ndarray | None
+
+
+def coded(marks: Marks) -> Coded:
+    """Sources given one by one, as codes."""
+    if isinstance(marks, Coded):
+        return marks
+    known: dict[Any, int] = {}
+    codes = [known.setdefault(source, len(known)) for source in (() if marks is None else marks)]
+    return Coded(np.array(codes, np.int64), tuple(known))
+
+
+class SourceMarks:
+    """The source of each row, from a column."""
+
+    def __init__(self, index: int) -> None:
+        """The position of the column."""
+        self.index = index
+
+    def __call__(self, batch: Batch) -> Coded:
+        """Each distinct value of a column is looked at once; rows are looked at one by one."""
+        if not batch.columnar:
+            return coded([canonical(row[self.index]) for row in batch.rows])
+        column = batch.table.column(self.index).combine_chunks()
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        unified = coded([canonical(value) for (value,) in rows_of(pa.table([encoded.dictionary], names=["source"]))])
+        indices = encoded.indices.to_numpy(zero_copy_only=False)
+        return Coded(unified.codes[indices] if len(indices) else np.empty(0, np.int64), unified.sources)
+
+
+class PunctuationMarks:
+    """Which rows are punctuation, and which of those are ambiguous."""
+
+    def __init__(
+        self,
+        by_row: Callable[[Row], Any],
+        by_column: Callable[[Batch], pa.ChunkedArray | None],
+        silent: Sequence[int],
+    ) -> None:
+        """The predicate in both forms; `silent` are the columns that must be null in punctuation."""
+        self.by_row, self.by_column, self.silent = by_row, by_column, tuple(silent)
+
+    def __call__(self, batch: Batch) -> np.ndarray:
+        """By column where the predicate can be, else by row."""
+        mask = self.by_column(batch) if batch.columnar and len(batch) else None
+        if mask is None:
+            found = np.fromiter((bool(self.by_row(row)) for row in batch.rows), np.bool_, count=len(batch))
+        else:
+            found = np.asarray(pc.fill_null(mask, False).to_numpy(zero_copy_only=False), np.bool_)
+        marks = found.astype(np.int8)
+        places = np.flatnonzero(found)
+        if len(places) and self.silent:
+            marks[places[self._speaks(batch, places)]] = AMBIGUOUS
+        return marks
+
+    def _speaks(self, batch: Batch, places: np.ndarray) -> np.ndarray:
+        """Whether the rows at some places have a value where punctuation has none."""
+        if not batch.columnar:
+            rows = batch.rows
+            return np.array([any(rows[at][i] is not None for i in self.silent) for at in places.tolist()], np.bool_)
+        speaks = np.zeros(len(places), np.bool_)
+        taken = batch.table.select(list(self.silent)).take(pa.array(places))
+        for column in taken.columns:
+            speaks |= np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False), np.bool_)
+        return speaks
