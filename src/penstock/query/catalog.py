@@ -22,6 +22,8 @@ class StreamInfo:
     schema: Schema
     progress: Progress
     properties: StreamProperties
+    max_ahead: int | None = None
+    """How many ticks a row may be beyond what the stream has reached."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,9 @@ class Catalog:
         if name.lower() in self.views:
             return self.views[name.lower()]
         found = self.stream(name)
-        return None if found is None else Source(found.name, found.schema, found.progress, found.properties)
+        if found is None:
+            return None
+        return Source(found.name, found.schema, found.progress, found.properties, found.max_ahead)
 
     @property
     def names(self) -> list[str]:

@@ -60,6 +60,8 @@ class Source(Node):
     fields: Schema
     progress: Progress
     declared: StreamProperties
+    max_ahead: int | None = None
+    """A row further than so many ticks beyond what the stream has reached is a dead letter."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -74,7 +76,8 @@ class Source(Node):
     @property
     def label(self) -> str:
         """Name, time and progress."""
-        return f"Source {self.name} (time {self.fields.time}, {self.progress})"
+        ahead = "" if self.max_ahead is None else f", at most {show_span(self.max_ahead, self.fields.domain)} ahead"
+        return f"Source {self.name} (time {self.fields.time}, {self.progress}{ahead})"
 
 
 @dataclass(frozen=True)

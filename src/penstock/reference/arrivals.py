@@ -33,6 +33,7 @@ class Arrivals:
     schema: Schema
     progress: Progress
     batches: tuple[tuple[Row, ...], ...]
+    max_ahead: int | None = None
 
     @property
     def timed(self) -> list[list[Row]]:
@@ -64,6 +65,7 @@ class Arrivals:
             is_ambiguous=self._is_ambiguous(catalog),
             source_index=source,
             domain=self.schema.domain,
+            max_ahead=self.max_ahead,
         )
 
     def _is_punctuation(self, catalog: Catalog) -> Callable[[Row], bool] | None:

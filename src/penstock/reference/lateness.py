@@ -39,6 +39,8 @@ class Judged:
     """Punctuation below the bound it came after, with that bound."""
     ambiguous: tuple[Row, ...]
     """Punctuation that might be meant for some rows alone; not among `punctuation`."""
+    ahead: tuple[Row, ...]
+    """Rows that were too far ahead of what the stream had reached; they take no part."""
     bounds: tuple[int, ...]
     """The bound after each batch; `MIN_TICK` while there is none."""
 
@@ -64,6 +66,7 @@ def judge(
     is_ambiguous: Callable[[Row], bool] | None = None,
     source_index: int | None = None,
     domain: Domain,
+    max_ahead: int | None = None,
 ) -> Judged:
     """Play the arrival of one stream.
 
@@ -76,6 +79,7 @@ def judge(
         is_ambiguous: Which of those might be meant for some rows alone; none if it is left out.
         source_index: Where in a row its source is; needed for `per_source()`.
         domain: What the ticks of time count.
+        max_ahead: How many ticks a row may be beyond the greatest time before it that was not too far ahead itself.
 
     Returns:
         The rows by what became of them.
@@ -92,11 +96,20 @@ def judge(
     ambiguous: list[Row] = []
     bounds: list[int] = []
     bound = MIN_TICK
+    ahead: list[Row] = []
+    reached: int | None = None
     for number, batch in enumerate(batches):
+        if granularity == "batch" and max_ahead is not None and batch:
+            reached = _reached([_time_of(row, time_index) for row in batch], reached, max_ahead)
         for row in batch:
+            time = _time_of(row, time_index)
+            if max_ahead is not None:
+                if granularity == "row":
+                    reached = _reached([time], reached, max_ahead)
+                if reached is not None and time > reached:
+                    ahead.append(row)
+                    continue
             lot = len(arrived) if granularity == "row" else number
-            time = row[time_index]
-            assert isinstance(time, int), f"time must be ticks, got {time!r}"
             source = row[source_index] if source_index is not None else None
             if isinstance(progress, Punctuated) and is_punctuation is not None and is_punctuation(row):
                 if is_ambiguous is not None and is_ambiguous(row):
@@ -117,7 +130,34 @@ def judge(
         if granularity == "batch":
             bound = max(bound, _bound_after(arrived, progress, domain))
         bounds.append(bound)
-    return Judged(tuple(on_time), tuple(late), tuple(punctuation), tuple(backwards), tuple(ambiguous), tuple(bounds))
+    return Judged(
+        tuple(on_time), tuple(late), tuple(punctuation), tuple(backwards), tuple(ambiguous), tuple(ahead), tuple(bounds)
+    )
+
+
+def _time_of(row: Row, index: int) -> int:
+    time = row[index]
+    assert isinstance(time, int), f"time must be ticks, got {time!r}"
+    return time
+
+
+def _reached(times: Sequence[int], reached: int | None, max_ahead: int) -> int:
+    """How far a lot of arrivals brings a stream, in steps of at most `max_ahead`; what is beyond is too far ahead.
+
+    Where nothing was reached before, the stretch with the most arrivals counts: they are at most `max_ahead` apart.
+    """
+    if reached is None:
+        stretches: list[list[int]] = []
+        for time in sorted(times):
+            if stretches and time - stretches[-1][-1] <= max_ahead:
+                stretches[-1].append(time)
+            else:
+                stretches.append([time])
+        return max(stretches, key=len)[-1]
+    for time in sorted(times):
+        if reached < time <= reached + max_ahead:
+            reached = time
+    return reached
 
 
 def _bound_after(arrived: Sequence[_Arrival], progress: Progress, domain: Domain) -> int:

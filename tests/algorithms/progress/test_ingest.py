@@ -47,9 +47,9 @@ PROGRESS = [
 every_progress = pytest.mark.parametrize("progress", PROGRESS, ids=str)
 
 
-def catalog(progress: Progress) -> Catalog:
+def catalog(progress: Progress, max_ahead: int | None = None) -> Catalog:
     result = Catalog()
-    result.add_stream(StreamInfo("s", SCHEMA, progress, StreamProperties()))
+    result.add_stream(StreamInfo("s", SCHEMA, progress, StreamProperties(), max_ahead))
     return result
 
 
@@ -61,7 +61,9 @@ def is_ambiguous(row: Row) -> bool:
     return row[2] is not None
 
 
-def played(progress: Progress, batches: list[list[Row]], granularity: Literal["row", "batch"]) -> Judged:
+def played(
+    progress: Progress, batches: list[list[Row]], granularity: Literal["row", "batch"], max_ahead: int | None
+) -> Judged:
     return judge(
         progress,
         0,
@@ -71,6 +73,7 @@ def played(progress: Progress, batches: list[list[Row]], granularity: Literal["r
         is_ambiguous=None if getattr(progress, "whole_stream", False) else is_ambiguous,
         source_index=1,
         domain=Domain.INTEGER,
+        max_ahead=max_ahead,
     )
 
 
@@ -86,17 +89,20 @@ def arrivals(draw: st.DrawFn) -> list[list[Row]]:
     return [rows[c] for c in draw(cuts(len(rows)))]
 
 
-def execution(progress: Progress, *, by_row: bool) -> LocalExecution:
-    own = catalog(progress)
+limits = st.sampled_from([None, None, 0, 9, 70])
+
+
+def execution(progress: Progress, *, by_row: bool, max_ahead: int | None = None) -> LocalExecution:
+    own = catalog(progress, max_ahead)
     return LocalExecution(bind("SELECT * FROM s", own), own, Builder(own, by_row=by_row))
 
 
 @every_progress
 @pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
-@given(batches=arrivals())
-def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]]) -> None:
-    judged = played(progress, batches, "row")
-    run = execution(progress, by_row=True)
+@given(batches=arrivals(), max_ahead=limits)
+def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]], max_ahead: int | None) -> None:
+    judged = played(progress, batches, "row", max_ahead)
+    run = execution(progress, by_row=True, max_ahead=max_ahead)
     outputs: list[Batch | Punctuation] = []
     with mock.patch.object(sources, "MIN_COLUMNAR", 1):
         for rows in batches:
@@ -105,7 +111,7 @@ def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]]) ->
     passed = [row for item in outputs if isinstance(item, Batch) for row in item.rows]
     assert passed == list(judged.on_time)
     assert [bound for _, bound, _ in run.side.late] == [bound for _, bound in judged.late]
-    assert len(run.side.dead) == len(judged.backwards) + len(judged.ambiguous)
+    assert len(run.side.dead) == len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead)
     bounds = [item.value for item in outputs if isinstance(item, Punctuation)]
     assert max(bounds, default=MIN_TICK) == (judged.bounds[-1] if judged.bounds else MIN_TICK)
     assert_sound(outputs)
@@ -120,24 +126,29 @@ def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]]) ->
 
 
 @every_progress
-@given(batches=arrivals(), data=st.data())
-def test_by_batch_whatever_the_order_inside(progress: Progress, batches: list[list[Row]], data: st.DataObject) -> None:
-    judged = played(progress, batches, "batch")
-    run = execution(progress, by_row=False)
+@given(batches=arrivals(), max_ahead=limits, data=st.data())
+def test_by_batch_whatever_the_order_inside(
+    progress: Progress, batches: list[list[Row]], max_ahead: int | None, data: st.DataObject
+) -> None:
+    judged = played(progress, batches, "batch", max_ahead)
+    run = execution(progress, by_row=False, max_ahead=max_ahead)
     graph = run.graph
     source = run.graph.plan
     assert isinstance(source, Source)
-    tracker = tracker_for(progress, Domain.INTEGER)
+    tracker = tracker_for(progress, Domain.INTEGER, max_ahead)
     marks_of = graph.builder.marks_of(source)
     outputs: list[Batch | Punctuation] = []
     for rows, bound in zip(batches, judged.bounds, strict=True):
         shuffled = data.draw(st.permutations(rows))
         cut = data.draw(st.integers(0, len(rows)))
         summary = None
-        for part in (Batch(SCHEMA, shuffled[:cut]), Batch(SCHEMA, shuffled[cut:])):
-            graph.push("s", part)
+        parts = (Batch(SCHEMA, shuffled[:cut]), Batch(SCHEMA, shuffled[cut:]))
+        for part in parts:
             one = tracker.summarise(part.times(), marks_of(part) if marks_of is not None else None)
             summary = one if summary is None else tracker.join(summary, one)
+        graph.announce("s", summary)
+        for part in parts:
+            graph.push("s", part)
         graph.advance("s", summary)
         outputs += graph.drain()
         bounds = [item.value for item in outputs if isinstance(item, Punctuation)]
@@ -146,7 +157,7 @@ def test_by_batch_whatever_the_order_inside(progress: Progress, batches: list[li
     assert sorted(passed, key=repr) == sorted(judged.on_time, key=repr)
     rejected = [(r.kind, row) for _, r in graph.rejected for row in r.batch.rows]
     expected = [("late", row) for row, _ in judged.late] + [("dead", row) for row, _ in judged.backwards]
-    expected += [("dead", row) for row in judged.ambiguous]
+    expected += [("dead", row) for row in (*judged.ambiguous, *judged.ahead)]
     assert sorted(rejected, key=repr) == sorted(expected, key=repr)
     bounds_of_late = [b for _, r in graph.rejected if r.kind == "late" for b in r.bounds]
     assert sorted(bounds_of_late) == sorted(bound for _, bound in judged.late)
@@ -231,3 +242,42 @@ def test_sources_are_the_same_by_rows_and_by_columns() -> None:
         assert isinstance(marks, Coded)
         assert [marks.sources[c] for c in marks.codes] == [5, None]
     assert np.array_equal(batch.times(), Batch(timed, table=batch.table).times())
+
+
+def dead(run: LocalExecution) -> list[tuple[str, str]]:
+    table = run.dead_letters()
+    return list(zip(table["row"].to_pylist(), table["reason"].to_pylist(), strict=True))
+
+
+def test_a_row_from_the_far_future_moves_no_bound() -> None:
+    # 5  9  90!  12  8     at most 20 ahead: 90 is put aside, and 12 and 8 are not late by it
+    run = execution(bounded(4), by_row=True, max_ahead=20)
+    outputs = run.feed("s", Batch(SCHEMA, [(t, None, None) for t in (5, 9, 90, 12, 8)]))
+    assert [row[0] for item in outputs if isinstance(item, Batch) for row in item.rows] == [5, 9, 12, 8]
+    assert dead(run) == [('{"ts": 90, "k": null, "v": null}', "more than 20 ahead of 9")]
+    assert (run.counts.late, run.counts.dead) == (0, 1)
+
+
+def test_in_a_first_batch_most_rows_decide() -> None:
+    # 0 (a clock that was never set), 1000 1003 1005, 9000 (one that runs ahead): only the last is dead
+    run = execution(bounded(4), by_row=False, max_ahead=20)
+    tracker = tracker_for(bounded(4), Domain.INTEGER, 20)
+    batch = Batch(SCHEMA, [(t, None, None) for t in (9000, 1003, 0, 1005, 1000)])
+    summary = tracker.summarise(batch.times(), None)
+    run.graph.announce("s", summary)
+    run.graph.push("s", batch)
+    run.graph.advance("s", summary)
+    assert [(r.kind, list(r.batch.rows), list(r.reasons)) for _, r in run.graph.rejected] == [
+        ("dead", [(9000, None, None)], ["more than 20 ahead of 1005"])
+    ]
+    assert max(x.value for x in run.graph.drain() if isinstance(x, Punctuation)) == 1001
+
+
+def test_a_bound_from_outside_lets_a_stream_go_on_after_a_long_silence() -> None:
+    run = execution(ordered(), by_row=True, max_ahead=20)
+    rows: list[Row] = [(100, None, None)]
+    run.feed("s", Batch(SCHEMA, [(5, None, None)]))
+    assert run.feed("s", Batch(SCHEMA, rows)) == []
+    run.feed("s", linear("ts", 90))
+    assert [item for item in run.feed("s", Batch(SCHEMA, rows)) if isinstance(item, Batch)]
+    assert (run.counts.on_time, run.counts.dead) == (2, 1)

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejected
+from penstock.algorithms.progress.ahead import GuardedTracker
 from penstock.algorithms.progress.marks import AMBIGUOUS, DATA, PUNCTUATION, Coded, Marks
 from penstock.algorithms.progress.trackers import PunctuationTracker, Tracker
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
-from penstock.model.time import END_OF_TIME, MIN_TICK, show_ticks
+from penstock.model.time import END_OF_TIME, MIN_TICK, show_span, show_ticks
 
 MarksOf = Callable[[Batch], Coded | np.ndarray]
 
@@ -56,6 +57,8 @@ class Ingest(Operator):
         self.tracker, self.marks_of = tracker, marks_of
         self.step, self.origin = useful
         self.passed_on = BoundMemory()
+        self.guard = tracker if isinstance(tracker, GuardedTracker) else None
+        self.is_punctuated = isinstance(self.guard.inner if self.guard else tracker, PunctuationTracker)
         self.punctuation = 0
         """How many rows were punctuation and said so in order, since the operator was made."""
 
@@ -74,7 +77,7 @@ class Ingest(Operator):
             skipped = keep & (times < needed)
             keep &= ~skipped
             self.count_skipped(int(skipped.sum()))
-        if isinstance(self.tracker, PunctuationTracker):
+        if self.is_punctuated:
             kinds = np.asarray(marks)
             is_data = kinds == DATA
             if not is_data.all():
@@ -102,11 +105,20 @@ class Ingest(Operator):
         condemned = bounds[mask].tolist()
         return Rejected("dead", batch.select(mask), condemned, [self._reason(why, bound) for bound in condemned])
 
+    def ahead(self, batch: Batch, reached: Sequence[int]) -> Rejected:
+        """Rows that are all too far ahead of what had been reached."""
+        assert self.guard is not None
+        limit = show_span(self.guard.max_ahead, self.schema.domain)
+        reasons = [self._reason(f"more than {limit} ahead of", tick) for tick in reached]
+        return Rejected("dead", batch, reached, reasons)
+
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """A bound from outside, such as the end of the stream: it also condemns the rows that follow it."""
         if punctuation.is_linear:
             before = self.pages.get("outside")
             self.pages.put("outside", punctuation.value if before is None else max(before, punctuation.value))
+            if self.guard is not None and not punctuation.is_end:
+                self.pages.put("progress", self.guard.told(self.pages.get("progress"), punctuation.value))
             yield from self.pass_on(punctuation.value)
 
     def outside(self) -> int:
@@ -151,8 +163,14 @@ class RowIngest(Ingest):
         """Split the batch, then say how far the stream has come."""
         if not len(batch):
             return
-        times, marks = batch.times(), self.marks(batch)
-        before, state = self.tracker.by_row(self.pages.get("progress"), times, marks)
+        times, state = batch.times(), self.pages.get("progress")
+        if self.guard is not None:
+            admitted, state, refused = self.guard.admit(state, times)
+            if refused:
+                yield self.ahead(batch.select(~admitted), refused)
+                batch, times = batch.select(admitted), times[admitted]
+        marks = self.marks(batch)
+        before, state = self.tracker.by_row(state, times, marks)
         self.pages.put("progress", state)
         split = self.split(batch, times, marks, np.maximum(before, self.outside()))
         yield from split.rejected
@@ -169,7 +187,7 @@ class RowIngest(Ingest):
 
     def _ends(self, times: np.ndarray, marks: Marks, before: np.ndarray) -> Iterator[tuple[int, int]]:
         """The places of punctuation rows that say something new and useful, each with its bound."""
-        if not isinstance(self.tracker, PunctuationTracker):
+        if not self.is_punctuated:
             return
         places = np.flatnonzero((np.asarray(marks) == PUNCTUATION) & (times > before))
         useful = (times[places] - self.origin) // self.step
@@ -182,8 +200,17 @@ class RowIngest(Ingest):
 class BatchIngest(Ingest):
     """Judges every row by the batches before its own."""
 
+    limit: int | None = None
+    """What is reached with the batch at hand: its rows beyond that are too far ahead."""
+
     def process(self, port: int, batch: Batch) -> Outputs:
         """Split the batch; progress waits for `advance`."""
+        if self.limit is not None and len(batch):
+            beyond = batch.times() > self.limit
+            if beyond.any():
+                refused = batch.select(beyond)
+                yield self.ahead(refused, [self.limit] * len(refused))
+                batch = batch.select(~beyond)
         if len(batch):
             before = max(self.tracker.bound(self.pages.get("progress")), self.outside())
             split = self.split(batch, batch.times(), self.marks(batch), before)
@@ -191,8 +218,14 @@ class BatchIngest(Ingest):
             if len(split.on_time):
                 yield split.on_time
 
+    def announce(self, summary: Any) -> None:
+        """The rows that come next are of a batch with this summary, over all of its parts."""
+        if self.guard is not None:
+            self.limit = self.guard.reach(self.pages.get("progress"), summary)
+
     def advance(self, summary: Any) -> Outputs:
         """The batch is complete and had this summary, over all of its parts."""
+        self.limit = None
         state = self.tracker.advance(self.pages.get("progress"), summary)
         self.pages.put("progress", state)
         yield from self.pass_on(self.tracker.bound(state))

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from penstock.algorithms.progress.ahead import GuardedTracker
 from penstock.algorithms.progress.marks import PUNCTUATION, Marks
 from penstock.algorithms.progress.sources import SourcesTracker
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
@@ -43,8 +44,13 @@ class Tracker(Protocol):
         """The bound that precedes each row, and the state after them all."""
 
 
-def tracker_for(progress: Progress, domain: Domain) -> Tracker:
-    """The tracker of a configuration."""
+def tracker_for(progress: Progress, domain: Domain, max_ahead: int | None = None) -> Tracker:
+    """The tracker of a configuration; with `max_ahead`, one that is spared the rows further ahead than that."""
+    plain = _tracker(progress, domain)
+    return plain if max_ahead is None else GuardedTracker(plain, max_ahead)
+
+
+def _tracker(progress: Progress, domain: Domain) -> Tracker:
     match progress:
         case Ordered():
             return DelayTracker(0)

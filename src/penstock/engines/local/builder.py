@@ -86,7 +86,7 @@ class Builder:
         return row_function(expression, schema, self.functions)
 
     def _ingest(self, node: Source, useful: tuple[int, int]) -> Operator:
-        tracker = tracker_for(node.progress, node.schema.domain)
+        tracker = tracker_for(node.progress, node.schema.domain, node.max_ahead)
         ingest = RowIngest if self.by_row else BatchIngest
         return ingest(node.schema, tracker, self.marks_of(node), useful)
 

@@ -86,6 +86,12 @@ class QueryGraph:
             node.arcs[0].append(element)
             self._run_from(node)
 
+    def announce(self, stream: str, summary: object) -> None:
+        """Tell a stream without order inside its batches what the batch shows whose rows come next."""
+        for node in self.sources[stream.lower()]:
+            assert isinstance(node.operator, BatchIngest)
+            node.operator.announce(summary)
+
     def advance(self, stream: str, summary: object) -> None:
         """Tell a stream without order inside its batches that a batch is complete."""
         for node in self.sources[stream.lower()]:

@@ -93,8 +93,12 @@ class Arrivals:
 class HostedGraph:
     """A query graph that is fed packed rows and gives tagged outputs."""
 
-    def __init__(self, plan: Node, catalog: Catalog) -> None:
-        """Build the graph; it judges lateness by micro-batch."""
+    def __init__(self, plan: Node, catalog: Catalog, *, in_order: bool = True) -> None:
+        """Build the graph; it judges lateness by micro-batch. `in_order`: there are micro-batches, one after another.
+
+        Without such an order nothing is late or too far ahead.
+        """
+        self.in_order = in_order
         self.graph = QueryGraph(plan, Builder(catalog, by_row=False))
         self.schema = plan.schema
         self.sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
@@ -105,12 +109,17 @@ class HostedGraph:
         """Take one micro-batch: rows of all streams first, then their progress."""
         side = SideOutputs()
         before = self._entered()
+        summaries = {stream: self._summary(stream, notes) for stream, notes in arrivals.notes.items()}
+        if self.in_order:
+            for stream, summary in summaries.items():
+                if summary is not None:
+                    self.graph.announce(stream, summary)
         for stream, blobs in sorted(arrivals.rows.items()):
             schema = self.sources[stream].schema
             self.graph.push(stream, concat(schema, [unpack_batch(schema, b) for b in blobs]))
         read = 0
         for stream, notes in sorted(arrivals.notes.items()):
-            self._advance(stream, notes)
+            self._advance(stream, notes, summaries[stream])
             for note in notes:
                 side.dead += [(stream, reason, row) for reason, row in note.dead]
                 read += note.read
@@ -122,13 +131,18 @@ class HostedGraph:
         self.graph.close()
         yield from self._tagged(SideOutputs(), 0, before)
 
-    def _advance(self, stream: str, notes: list[Note]) -> None:
+    def _summary(self, stream: str, notes: list[Note]) -> Any:
+        """What all parts of a stream's micro-batch show together."""
         source = self.sources[stream]
-        tracker = tracker_for(source.progress, source.schema.domain)
+        tracker = tracker_for(source.progress, source.schema.domain, source.max_ahead)
         summary: Any = None
         for note in notes:
             if note.summary is not None:
                 summary = note.summary if summary is None else tracker.join(summary, note.summary)
+        return summary
+
+    def _advance(self, stream: str, notes: list[Note], summary: Any) -> None:
+        source = self.sources[stream]
         if summary is not None:
             self.graph.advance(stream, summary)
         bounds = [n.bound for n in notes if n.bound is not None]
@@ -198,7 +212,7 @@ class BatchHost:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """All packed rows of a bucket to tagged outputs."""
-        hosted = HostedGraph(self.plan, self.catalog)
+        hosted = HostedGraph(self.plan, self.catalog, in_order=False)
         arrivals = Arrivals()
         for stream, packed, note in zip(
             table.column("stream").to_pylist(),

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algorithms.progress.marks import DATA
-from penstock.algorithms.progress.trackers import PunctuationTracker, tracker_for
+from penstock.algorithms.progress.trackers import tracker_for
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.column_functions import NotColumnar, column_function
 from penstock.engines.local.row_functions import row_function
@@ -26,6 +26,7 @@ from penstock.engines.spark.partitioning import bucket_of
 from penstock.engines.spark.wire import dump, pack
 from penstock.model.batch import Batch, rows_of
 from penstock.model.conform import DeadLetter, conform_table
+from penstock.model.progress import Punctuated
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import Expression
 from penstock.query.nodes import Source
@@ -59,7 +60,7 @@ class Mapper:
         """For `mapInArrow`."""
         builder = Builder(self.catalog, by_row=False)
         marks_of = builder.marks_of(self.source)
-        tracker = tracker_for(self.source.progress, self.source.schema.domain)
+        tracker = tracker_for(self.source.progress, self.source.schema.domain, self.source.max_ahead)
         spread = [self._values(e, builder) for e in self.route]
         for part in _parts(batches):
             table, corrupt = self._corrupt(part)
@@ -68,7 +69,7 @@ class Mapper:
             times = batch.times() if len(batch) else np.empty(0, np.int64)
             marks = marks_of(batch) if marks_of is not None else None
             where = bucket_of([f(batch) for f in spread], len(batch), self.buckets)
-            if isinstance(tracker, PunctuationTracker) and marks is not None:
+            if isinstance(self.source.progress, Punctuated) and marks is not None:
                 where = np.where(np.asarray(marks) != DATA, 0, where) if len(batch) else where
             summary = tracker.summarise(times, marks)
             yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), len(batch) + len(dead))
