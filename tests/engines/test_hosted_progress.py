@@ -1,0 +1,74 @@
+"""The Spark engine's mapper and host without Spark: packed parts in any cut, several buckets, judged by micro-batch.
+
+What the buckets put out together is what the oracle says of the same micro-batches, for every kind of progress.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.mapper import Mapper
+from penstock.engines.spark.partitioning import routes
+from penstock.engines.spark.wire import load, unpack
+from penstock.model.batch import Batch, Row, rows_of
+from penstock.model.progress import Progress
+from penstock.query.binder import bind
+from penstock.query.nodes import Source
+from tests.algorithms.progress.test_ingest import SCHEMA, arrivals, catalog, every_progress, limits, played
+
+BUCKETS = 3
+PLAIN = "SELECT ts, k, v FROM s"
+WINDOWED = "SELECT k, count(*) AS n [RANGE 6, SLIDE 6, WA ts] FROM s GROUP BY k"
+
+
+@every_progress
+@pytest.mark.parametrize(
+    "sql", ["SELECT ts, k, v FROM s", "SELECT k, count(*) AS n [RANGE 6, SLIDE 6, WA ts] FROM s GROUP BY k"]
+)
+@given(batches=arrivals(), max_ahead=limits, data=st.data())
+@settings(max_examples=40)
+def test_buckets_together_say_what_the_oracle_says(
+    sql: str, progress: Progress, batches: list[list[Row]], max_ahead: int | None, data: st.DataObject
+) -> None:
+    own = catalog(progress, max_ahead)
+    plan = bind(sql, own)
+    (source,) = [n for n in plan.walk() if isinstance(n, Source)]
+    route = routes(plan)
+    assert route is not None
+    mapper = Mapper(source, own, route["s"], BUCKETS)
+    hosts: dict[int, HostedGraph] = {}
+    judged = played(progress, batches, "batch", max_ahead)
+    counts: Counter[str] = Counter()
+    passed: list[Row] = []
+    for rows in batches:
+        shuffled = data.draw(st.permutations(rows))
+        cut = data.draw(st.integers(0, len(rows)))
+        arrived: dict[int, Arrivals] = {}
+        for part in (shuffled[:cut], shuffled[cut:]):
+            for packed in mapper(iter(Batch(SCHEMA, part).table.to_batches())):
+                for bucket, stream, body, note in zip(*(c.to_pylist() for c in packed.columns), strict=True):
+                    arrived.setdefault(bucket, Arrivals()).add(stream, body, note)
+        for bucket, own_arrivals in arrived.items():
+            for kind, body in hosts.setdefault(bucket, HostedGraph(plan, own)).run(own_arrivals):
+                if kind == "counts":
+                    counts.update(load(body))
+                if kind == "result":
+                    passed += rows_of(unpack(body))
+    for host in hosts.values():
+        for kind, body in host.close():
+            if kind == "result":
+                passed += rows_of(unpack(body))
+    assert counts["on_time"] == len(judged.on_time)
+    assert counts["late"] == len(judged.late)
+    assert counts["dead"] == len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead)
+    assert len(hosts) in (0, BUCKETS)
+    if sql == PLAIN:
+        assert sorted(passed, key=repr) == sorted(judged.on_time, key=repr)
+    else:
+        expected = Counter((t // 6, k) for t, k, _ in judged.on_time)
+        assert Counter({(row[0], row[3]): row[4] for row in passed}) == expected
