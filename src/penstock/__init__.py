@@ -9,6 +9,7 @@ from penstock.model.properties import StreamProperties
 from penstock.model.snapshots import snapshot_at, snapshot_equivalent, snapshots
 from penstock.model.tdb import TDB, equivalent, tdb
 from penstock.model.time import END_OF_TIME
+from penstock.storage.retention import Retention
 
 __version__ = "0.1.0"
 
@@ -20,6 +21,7 @@ __all__ = [
     "Insert",
     "PenstockError",
     "Punctuation",
+    "Retention",
     "StreamProperties",
     "bounded",
     "equivalent",

@@ -4,8 +4,9 @@
 the micro-batch of file NUMBER:
 
 - `processing`: in a worker, while rows go into state; the micro-batch is in the offset log and nowhere else.
-- `processed`: state is written, the output is not.
-- `written`: the results are written; late rows, dead letters and counts are not, and the micro-batch is not committed.
+- `staged`: state and files are written, and no record names them.
+- `recorded`: the record is put, its files have not got their names.
+- `published`: everything of ours is done, and Spark has not committed the micro-batch.
 
 Without a point it runs to the end, closes the stream and prints the progress as JSON.
 """
@@ -19,11 +20,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from penstock.engines.spark.run import FolderSink
 from penstock.engines.spark.session import local_session
+from penstock.engines.spark.writing import Writer
+from penstock.storage.home import Home
+from penstock.storage.log import Record
 from tests.spark.scenario import Probe, start
-
-POINTS = ("processing", "processed", "written")
 
 
 def killing_probe(group: int, number: int) -> Probe:
@@ -37,25 +38,28 @@ def killing_probe(group: int, number: int) -> Probe:
     return probe
 
 
-def killing_sink(folder: Path, point: str, number: int) -> Any:
-    """A folder sink that kills its process group before or after it has written one micro-batch."""
-    write = FolderSink(str(folder))
+def kill_at(point: str, number: int) -> None:
+    """Kill the process group before or after a step of one micro-batch."""
+    owner: Any = Writer if point == "published" else Home
+    name = "publish" if point == "published" else "put"
+    step = getattr(owner, name)
 
-    def sink(frame: Any, batch: int) -> None:
-        if batch == number and point == "processed":
+    def killing(self: Any, record: Record) -> None:
+        if record.number == number and point == "staged":
             os.killpg(0, signal.SIGKILL)
-        write(frame, batch)
-        if batch == number and point == "written":
+        step(self, record)
+        if record.number == number and point in ("recorded", "published"):
             os.killpg(0, signal.SIGKILL)
 
-    return sink
+    setattr(owner, name, killing)
 
 
 def main(home: Path, point: str | None = None, number: int = 0) -> None:
     """Run until the point, or to the end."""
     probe = killing_probe(os.getpgrp(), number) if point == "processing" else None
-    sink = killing_sink(home / "out", point, number) if point in ("processed", "written") else None
-    run = start(local_session(), home, sink=sink, probe=probe)
+    if point is not None and probe is None:
+        kill_at(point, number)
+    run = start(local_session(), home, probe=probe)
     run.finish()
     print(json.dumps(run.progress))
 

@@ -114,8 +114,8 @@ def _readable(row: dict[str, Any]) -> Row:
 
 
 def _rows(folder: Path) -> list[tuple[object, ...]]:
-    """The rows of every micro-batch that has its folder."""
-    tables = [pq.read_table(part, partitioning=None) for part in sorted(folder.glob("batch=*"))]
+    """What anybody sees who reads the folder's parquet files."""
+    tables = [pq.read_table(file, partitioning=None) for file in sorted(folder.glob("*.parquet"))]
     return [tuple(map(_plain, row.values())) for table in tables for row in table.to_pylist()]
 
 

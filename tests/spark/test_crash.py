@@ -58,12 +58,13 @@ def test_killed_and_restarted(spark: Any, tmp_path: Path) -> None:
     for home in (disturbed, undisturbed):
         scenario.write_files(home / "in")
 
-    for point, number in (("processing", 1), ("processed", 3), ("written", 4)):
+    for point, number in (("processing", 1), ("staged", 2), ("recorded", 3), ("published", 4)):
         killed = drive(disturbed, point, str(number))
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         assert (logged(disturbed, "offsets"), logged(disturbed, "commits")) == (number, number - 1)
-        assert (disturbed / f"out/batch={number:09d}/_SUCCESS").exists() == (point == "written")
-        assert not (disturbed / f"flow/talkers/counts/{number:09d}.json").exists()
+        record = disturbed / f"flow/talkers/log/{number:012d}.json"
+        assert record.exists() == (point in ("recorded", "published"))
+        assert any((disturbed / "out").glob(f"part-*-{number:012d}-*")) == (point == "published")
     ended = drive(disturbed)
     assert ended.returncode == 0, ended.stderr
 

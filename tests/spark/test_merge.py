@@ -105,7 +105,7 @@ def start(spark: Any, home: Path) -> Any:
 
 def output(home: Path) -> Counter[tuple[Any, ...]]:
     found: Counter[tuple[Any, ...]] = Counter()
-    for part in sorted((home / "out").glob("batch=*/*.parquet")):
+    for part in sorted((home / "out").glob("*.parquet")):
         result = pq.read_table(part, partitioning=None)
         found.update(zip(*[result[c].to_pylist() for c in result.column_names], strict=True))
     return found

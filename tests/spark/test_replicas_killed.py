@@ -68,7 +68,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 def advances(folder: Path) -> list[float]:
     """When the output of a folder came further."""
-    return sorted(p.stat().st_mtime for p in (folder / "_progress").glob("0*.json"))
+    return sorted(p.stat().st_mtime for p in (folder / "_penstock" / "log").glob("0*.json"))
 
 
 def wait(processes: Processes, what: str, done: Callable[[], bool], seconds: float = 240) -> None:

@@ -23,7 +23,6 @@ def run_merge(
     """Merge until the replicas have ended, or until interrupted; with `once`, what is there."""
     from penstock.engines.spark.session import local_session
     from penstock.flow.outputs import merge_outputs
-    from penstock.model.time import END_OF_TIME
 
     spark = local_session(master)
     trigger = {"availableNow": True} if once else {"processingTime": "500 milliseconds"}
@@ -36,7 +35,7 @@ def run_merge(
             if progress["batches"] != shown and err.is_terminal and not as_json:
                 shown = int(progress["batches"] or 0)
                 err.print(f"micro-batch {shown}: {progress['read']} rows read, bound {progress['bound']}")
-            if progress["bound"] == END_OF_TIME:
+            if progress["ended"]:
                 break
             time.sleep(POLL)
     except KeyboardInterrupt:
@@ -46,7 +45,7 @@ def run_merge(
     else:
         run.wait()
     progress = run.progress
-    ended = progress["bound"] == END_OF_TIME
+    ended = progress["ended"]
     if as_json:
         print_json({"into": into, "read": progress["read"], "late": progress["late"], "ended": ended})
     else:

@@ -50,8 +50,8 @@ def merge_outputs(
     flow = Flow(spark, path=path)
     names = _names(folders)
     for name, folder in zip(names, folders, strict=True):
-        frame = read_output(spark, folder, signal=into)
-        flow.stream(name, frame, time=streams[0].time, progress=punctuated(PUNCTUATION))
+        frame = read_output(spark, folder)
+        flow.stream(name, frame, time=str(streams[0].time), progress=punctuated(PUNCTUATION))
     driver = dict(zip(folders, names, strict=True)).get(driver, driver)
     flow.merge("merged", names, key=key or streams[0].key, driver=driver)
     columns = ", ".join(f"`{n}`" for n, _ in streams[0].columns)

@@ -24,6 +24,7 @@ from penstock.flow.query import Query
 from penstock.query.catalog import Catalog
 from penstock.query.explain import explain
 from penstock.query.nodes import Node, Source
+from penstock.storage.retention import Retention
 
 
 class SparkQuery(Query):
@@ -121,16 +122,19 @@ class SparkQuery(Query):
         late: Any = None,
         dead_letters: Any = None,
         buckets: int | None = None,
+        retention: Retention | None = None,
     ) -> SparkRun:
         """Run as a streaming query.
 
         Args:
-            sink: a folder for parquet files, or a function that is given a DataFrame and the number of the micro-batch.
+            sink: a folder for parquet files, as a path or a URI; or a function that is given a DataFrame and a number
+                of the micro-batch, the same number if it is called again after a crash.
             trigger: as for `DataStreamWriter.trigger`, such as `{"availableNow": True}`.
             late: a sink for late rows; with a flow path they are kept there if this is None.
             dead_letters: a sink for dead letters, likewise.
             buckets: over how many parts the state is spread, as many as Spark has cores unless said otherwise; what a
                 query first started with stays.
+            retention: how long late rows, dead letters and records are kept, and whether small files are compacted.
 
         Returns:
             The run.
@@ -148,4 +152,4 @@ class SparkQuery(Query):
                 hint="pk.Flow(spark, path='flows/x')",
             )
         asked = None if buckets is None else checked_buckets(buckets)
-        return start(self, sink, trigger, late, dead_letters, asked)
+        return start(self, sink, trigger, late, dead_letters, asked, retention)

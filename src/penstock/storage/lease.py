@@ -105,6 +105,14 @@ class Lease:
         self.file, self.holder, self.clock = file, holder, clock
         self._ended = threading.Event()
 
+    def __getstate__(self) -> dict[str, object]:
+        """A copy in another process can check, and is not the one that renews."""
+        return {"file": self.file, "holder": self.holder, "clock": self.clock}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """See `__getstate__`."""
+        vars(self).update(state, _ended=threading.Event())
+
     def check(self) -> None:
         """Raise if the place is no longer held."""
         found = _read(self.file)

@@ -33,16 +33,28 @@ class Position:
 
 @dataclass(frozen=True)
 class Portion:
-    """An entry, without the rows that were read before."""
+    """Micro-batches that lie together in the log, without those that were read before."""
 
     run: str
     entry: Entry
-    skip: int = 0
+    after: int
+    """The number after which it begins."""
+    skip: int
+    """Rows that precede it in the entry's files."""
+    rows: int
+    last: int
+    """The number of its last micro-batch."""
+    frontier: int | None
 
     @property
     def position(self) -> Position:
         """The position after it."""
-        return Position(self.run, self.entry.last)
+        return Position(self.run, self.last)
+
+    @property
+    def greatest(self) -> int | None:
+        """No row of it starts after this, if that is known."""
+        return self.entry.greatest
 
 
 @dataclass(frozen=True)
@@ -82,27 +94,24 @@ class FolderReader:
         owner = owner_of(self.place)
         return None if owner is None else owner.run
 
-    def after(self, position: Position | None) -> Found:
-        """What came after a position; from the beginning without one."""
+    def after(self, position: Position | None, until: int | None = None) -> Found:
+        """What came after a position, from the beginning without one, and up to a number if one is given."""
         run = self.run()
         if run is None:
             return Found(None)
         log = FolderLog(self.place / META / "log", run)
-        if position is None:
-            return Found(run, _whole(run, log.entries()))
-        if position.run == run:
+        number = BEGINNING if position is None else position.number
+        if position is None or position.run == run:
             last = log.last
-            found = log.entries(position.number)
-            portions = _from(run, found, position.number)
-            lost = (BEGINNING if last is None else last) < position.number
-            if portions is not None and not lost:
+            portions = _portions(run, log.entries(number), number, until)
+            if portions is not None and number <= (BEGINNING if last is None else last):
                 return Found(run, portions)
-        return Found(run, _whole(run, log.entries()), restarted=True)
+        return Found(run, _portions(run, log.entries(), BEGINNING, None) or (), restarted=True)
 
     def rows(self, portion: Portion) -> pa.Table:
         """The rows of a portion, in the order in which they were written."""
         arrow = self._arrow()
-        entry, skip, take = portion.entry, portion.skip, portion.entry.rows - portion.skip
+        entry, skip = portion.entry, portion.skip
         for _ in range(3):
             try:
                 tables = list(self._tables(entry, arrow))
@@ -117,7 +126,7 @@ class FolderReader:
                     ) from error
                 entry, skip = moved  # the files were written together in the meantime
                 continue
-            return pa.concat_tables([*tables, arrow.empty_table()]).slice(skip, take)
+            return pa.concat_tables([*tables, arrow.empty_table()]).slice(skip, portion.rows)
         raise StorageError("An output folder changes too fast to be read.", where=str(self.place), hint="try again")
 
     def _arrow(self) -> pa.Schema:
@@ -140,30 +149,25 @@ class FolderReader:
         run = self.run()
         if run != portion.run:
             return None
-        first, last = portion.entry.first, portion.entry.last
-        for entry in FolderLog(self.place / META / "log", run).entries(first - 1):
-            if not (entry.first <= first and last <= entry.last):
-                continue
-            if (entry.first, entry.last) == (first, last):
-                return entry, portion.skip
-            numbers = [number for number, _, _ in entry.parts]
-            if last in numbers and (first == entry.first or any(entry.first <= n < first for n in numbers)):
-                return entry, portion.skip + sum(rows for number, rows, _ in entry.parts if number < first)
-        return None
-
-
-def _whole(run: str, entries: list[Entry]) -> tuple[Portion, ...]:
-    return tuple(Portion(run, e) for e in entries)
-
-
-def _from(run: str, entries: list[Entry], number: int) -> tuple[Portion, ...] | None:
-    """What follows a number; None if that is in the middle of something of which only the whole is known."""
-    portions = []
-    for entry in entries:
-        if number < entry.first:
-            portions.append(Portion(run, entry))
-            continue
-        if number not in [n for n, _, _ in entry.parts]:
+        found = self.after(Position(run, portion.after), portion.last)
+        if found.restarted or len(found.portions) != 1:
             return None
-        portions.append(Portion(run, entry, sum(rows for n, rows, _ in entry.parts if n <= number)))
+        return found.portions[0].entry, found.portions[0].skip
+
+
+def _portions(run: str, entries: list[Entry], after: int, until: int | None) -> tuple[Portion, ...] | None:
+    """What follows a number, up to another; None if one is in the middle of what is only known as a whole."""
+    portions: list[Portion] = []
+    for entry in entries:
+        parts = entry.parts or ((entry.last, entry.rows, entry.frontier),)
+        numbers = [n for n, _, _ in parts]
+        end = entry.last if until is None else min(until, entry.last)
+        if (after >= entry.first and after not in numbers) or (end >= entry.first and end not in numbers):
+            return None
+        wanted = [p for p in parts if after < p[0] <= end]
+        if wanted:
+            skip = sum(rows for n, rows, _ in parts if n <= after)
+            frontier = next((f for _, _, f in reversed(wanted) if f is not None), None)
+            begin = portions[-1].last if portions else after
+            portions.append(Portion(run, entry, begin, skip, sum(p[1] for p in wanted), wanted[-1][0], frontier))
     return tuple(portions)

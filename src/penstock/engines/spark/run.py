@@ -1,10 +1,9 @@
 """A running query on Spark: one streaming query whose micro-batches write results, late rows and dead letters together.
 
-A folder sink gets one folder of parquet files per micro-batch, overwritten when a micro-batch is replayed after a
-crash, so every output is there exactly once; beside them, in `_progress`, how far the output has come, so that another
-query can read it as a stream. The flow's path holds, per query: the checkpoint, the manifest, the
-control folder for bounds from outside, the counts per micro-batch, and late rows and dead letters unless they were sent
-elsewhere.
+A folder sink is an output folder (`storage.folders`): parquet files in its root, each row once whatever is killed, and
+a log that another query can read as a stream. The flow's path holds, per query: Spark's checkpoint, the manifest, the
+identity of the run, its lease and its log, the control folder for bounds from outside, and late rows and dead letters
+unless they were sent elsewhere.
 """
 
 from __future__ import annotations
@@ -13,23 +12,24 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from penstock.algorithms.state import FORMAT_VERSION
 from penstock.engines.local.execution import DEAD_SCHEMA
-from penstock.engines.spark.folders import PROGRESS, describe_output
 from penstock.engines.spark.serving import served
-from penstock.engines.spark.streaming import Hosted, rows_of
-from penstock.engines.spark.wire import load
+from penstock.engines.spark.streaming import Hosted
+from penstock.engines.spark.writing import KINDS, Output, Writer
 from penstock.errors import CheckpointError, StreamError
 from penstock.model.schema import Schema
-from penstock.model.time import END_OF_TIME
+from penstock.model.time import END_OF_TIME, show_ticks
 from penstock.query.nodes import Node
+from penstock.storage.files import Place, place_of
+from penstock.storage.folders import OutputFolder, Owner, describe
+from penstock.storage.home import Home, checked_name, open_home
+from penstock.storage.log import RecordLog
+from penstock.storage.retention import Retention
+
+RETAINED = "spark.sql.streaming.minBatchesToRetain"
 
 
 class Startable(Protocol):
@@ -52,80 +52,13 @@ class Startable(Protocol):
         """The plan as one stateful operator."""
 
 
-Sink = Callable[[DataFrame, int], None]
-
-
-@dataclass(frozen=True)
-class FolderSink:
-    """Parquet files in one folder per micro-batch; empty micro-batches leave none."""
-
-    path: str
-
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Write one micro-batch, again if it was written before."""
-        frame.write.mode("overwrite").parquet(f"{self.path}/batch={batch:09d}")
-
-
-@dataclass(frozen=True)
-class Writer:
-    """Writes the tagged outputs of one micro-batch."""
-
-    schema: Schema
-    late_schema: Schema
-    dead_schema: Schema
-    result: Sink
-    late: Sink
-    dead: Sink
-    counts: str
-
-    def __call__(self, tagged: DataFrame, batch: int) -> None:
-        """For `foreachBatch`."""
-        kept = tagged.persist()
-        try:
-            is_note = F.col("kind").isin("counts", "punctuation")
-            noted = kept.select("kind", F.when(is_note, F.col("body")).alias("body")).collect()
-            kinds = {row.kind for row in noted}
-            if "result" in kinds:
-                self.result(rows_of(kept, "result", self.schema), batch)
-            if "late" in kinds:
-                self.late(rows_of(kept, "late", self.late_schema), batch)
-            if "dead" in kinds:
-                self.dead(rows_of(kept, "dead", self.dead_schema), batch)
-            self._count(batch, [row for row in noted if row.body is not None], has_results="result" in kinds)
-        finally:
-            kept.unpersist()
-
-    def _count(self, batch: int, notes: list[Any], *, has_results: bool) -> None:
-        total = {"read": 0, "on_time": 0, "late": 0, "dead": 0}
-        bounds = []
-        for row in notes:
-            value = load(bytes(row.body))
-            if row.kind == "counts":
-                total = {k: total[k] + value[k] for k in total}
-            else:
-                bounds.append(value)
-        # Every bucket has seen the same progress; one that had nothing new to say says nothing.
-        bound = max(bounds) if bounds else None
-        write_atomically(f"{self.counts}/{batch:09d}.json", json.dumps({**total, "bound": bound}))
-        if isinstance(self.result, FolderSink):
-            record = json.dumps({"bound": bound, "results": has_results})
-            write_atomically(f"{self.result.path}/{PROGRESS}/{batch:09d}.json", record)
-
-
-def write_atomically(path: str, text: str) -> None:
-    """A file that is there whole or not at all."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    partial = f"{os.path.dirname(path)}/.{uuid.uuid4().hex}.tmp"
-    Path(partial).write_text(text)
-    os.replace(partial, path)
-
-
 class SparkRun:
     """A query running on Spark."""
 
-    def __init__(self, query: Startable, streaming: Any, home: str) -> None:
+    def __init__(self, query: Startable, streaming: Any, home: Home) -> None:
         """Made by `SparkQuery.start`."""
-        self.query, self.streaming, self.home = query, streaming, home
+        self.query, self.streaming, self.home = query, streaming, home.place
+        self._lease, self._log = home.lease, RecordLog(home.place / "log")
 
     @property
     def is_active(self) -> bool:
@@ -133,18 +66,24 @@ class SparkRun:
         return bool(self.streaming.isActive)
 
     @property
-    def progress(self) -> dict[str, int | None]:
-        """Rows read, on time, late and dead so far, micro-batches done, and the bound of the output."""
-        total: dict[str, int | None] = {"read": 0, "on_time": 0, "late": 0, "dead": 0, "batches": 0, "bound": None}
-        folder = Path(self.home, "counts")
-        for file in sorted(folder.glob("*.json")) if folder.exists() else ():
-            record = json.loads(file.read_text())
-            for key in ("read", "on_time", "late", "dead"):
-                total[key] = (total[key] or 0) + record[key]
-            total["batches"] = (total["batches"] or 0) + 1
-            total["bound"] = record["bound"] if record["bound"] is not None else total["bound"]
-        total["punctuation"] = (total["read"] or 0) - sum(total[k] or 0 for k in ("on_time", "late", "dead"))
-        return total
+    def progress(self) -> dict[str, Any]:
+        """Where the rows have gone so far, micro-batches done, and how far the output has come.
+
+        `bound` is that for people, `frontier` the same in ticks, and `ended` whether it has come to the end. It costs
+        the reading of one record.
+        """
+        last = self._log.last()
+        totals = {"read": 0, "on_time": 0, "late": 0, "dead": 0, **(last.totals if last is not None else {})}
+        if "punctuation" not in totals:
+            totals["punctuation"] = totals["read"] - sum(totals[k] for k in ("on_time", "late", "dead"))
+        frontier = last.frontier if last is not None else None
+        return {
+            **totals,
+            "batches": 0 if last is None else last.number + 1,
+            "bound": None if frontier is None else show_ticks(frontier, self.query.schema.domain),
+            "frontier": frontier,
+            "ended": frontier == END_OF_TIME,
+        }
 
     def punctuate(self, stream: str, bound: int) -> None:
         """Tell a stream from outside that nothing below `bound` (in ticks) comes any more."""
@@ -153,15 +92,15 @@ class SparkRun:
             raise StreamError(
                 "The query does not read that stream.", got=stream, hint=f"it reads {', '.join(names.values())}"
             )
-        record = json.dumps({"stream": names[stream.lower()], "bound": bound})
-        write_atomically(f"{self.home}/control/{uuid.uuid4().hex}.json", record)
+        record = {"stream": names[stream.lower()], "bound": bound}
+        (self.home / "control" / f"{uuid.uuid4().hex}.json").write_json(record)
 
     def reached(self, batches: int) -> bool:
         """Whether so many micro-batches are done, or the run has ended; an error in it is raised here."""
         if not self.is_active:
             self.streaming.awaitTermination()
             return True
-        return (self.progress["batches"] or 0) >= batches
+        return bool(self.progress["batches"] >= batches)
 
     def process_available(self) -> None:
         """Until everything that has come is processed."""
@@ -177,12 +116,17 @@ class SparkRun:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until the run ends by itself; whether it did."""
-        ended = self.streaming.awaitTermination(timeout) if timeout is not None else self.streaming.awaitTermination()
+        try:
+            ended = self.streaming.awaitTermination() if timeout is None else self.streaming.awaitTermination(timeout)
+        finally:
+            if not self.is_active:
+                self._lease.release()
         return bool(ended is None or ended)
 
     def stop(self) -> None:
         """Stop after the micro-batch at hand; the checkpoint stays, and `start` goes on from it."""
         self.streaming.stop()
+        self._lease.release()
 
 
 def start(
@@ -192,77 +136,154 @@ def start(
     late: Any,
     dead: Any,
     buckets: int | None = None,
+    retention: Retention | None = None,
 ) -> SparkRun:
     """Start a query, or go on with it where its checkpoint ends, with as many buckets as it has there."""
-    home = str(Path(str(query.path), query.name).absolute())
-    os.makedirs(f"{home}/control", exist_ok=True)
-    kept = _check_manifest(home, query, buckets)
-    hosted = query.hosted(control=f"{home}/control", buckets=kept)
-    writer = Writer(
-        query.schema,
-        hosted.late_schema,
-        DEAD_SCHEMA,
-        _sink(sink),
-        _sink(late or f"{home}/late"),
-        _sink(dead or f"{home}/dead"),
-        f"{home}/counts",
-    )
+    retention = retention if retention is not None else Retention()
+    spark = query.hosted(buckets=buckets).spark
+    keep = max(retention.records, int(spark.conf.get(RETAINED, None) or 0))
+    home = open_home(place_of(str(query.path)) / checked_name(query.name), keep=keep)
+    try:
+        streaming = _streaming(query, home, (sink, late, dead), trigger, buckets, retention)
+    except BaseException:
+        home.lease.release()
+        raise
+    home.lease.keep(in_use=lambda: _is_active(streaming))
+    return SparkRun(query, streaming, home)
 
-    if isinstance(writer.result, FolderSink):
-        described = describe_output(query.schema, query.plan.properties.key)
-        if described is not None:
-            write_atomically(f"{writer.result.path}/{PROGRESS}/stream.json", described)
 
-    def write(frame: DataFrame, batch: int) -> None:
+def _streaming(
+    query: Startable,
+    home: Home,
+    targets: tuple[Any, Any, Any],
+    trigger: Mapping[str, Any] | None,
+    buckets: int | None,
+    retention: Retention,
+) -> Any:
+    """The streaming query, after every check."""
+    kept = _check_manifest(home.place, query, buckets)
+    control = home.place / "control"
+    control.make_folder()
+    hosted = query.hosted(control=control.uri, buckets=kept)
+    schemas = {"result": query.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
+    places = {
+        "result": targets[0],
+        "late": targets[1] or home.place / "late",
+        "dead": targets[2] or home.place / "dead",
+    }
+    outputs = [_output(k, schemas[k], places[k], query, home, retention) for k in schemas]
+    _check_places(outputs)
+    writer = Writer(home, outputs)
+    _check_checkpoint(home, writer)
+    for output in outputs:
+        if output.folder is not None:
+            output.folder.claim()
+    writer.repair()
+
+    def write(frame: Any, batch: int) -> None:
         writer(frame, batch)
 
     stream = hosted.tagged().writeStream.outputMode("append").queryName(query.name).foreachBatch(write)
-    stream = stream.option("checkpointLocation", f"{home}/checkpoint")
+    stream = stream.option("checkpointLocation", (home.place / "checkpoint").uri)
     if trigger is not None:
         stream = stream.trigger(**trigger)
     with served(hosted.spark, hosted.settings):
-        return SparkRun(query, stream.start(), home)
+        return stream.start()
 
 
-def _sink(target: Any) -> Sink:
+def _is_active(streaming: Any) -> bool:
+    try:
+        return bool(streaming.isActive)
+    except Exception:  # whatever a connection to a JVM that is gone says
+        return False
+
+
+def _output(kind: str, schema: Schema, target: Any, query: Startable, home: Home, retention: Retention) -> Output:
+    """Where an output goes."""
     if callable(target):
-        found: Sink = target
-        return found
-    if isinstance(target, str | os.PathLike):
-        return FolderSink(str(Path(os.fspath(target)).absolute()))
-    raise StreamError(
-        "Results cannot be written there.",
-        got=type(target).__name__,
-        hint="give a folder, or a function of a DataFrame and a batch number",
+        function: Callable[[Any, int], None] = target
+        return Output(kind, schema, function=function)
+    if not isinstance(target, str | os.PathLike | Place):
+        raise StreamError(
+            "Results cannot be written there.",
+            where=query.name,
+            got=type(target).__name__,
+            hint="give a folder, a URI, or a function of a DataFrame and the number of the micro-batch",
+        )
+    owner = Owner(home.run, str(home.place), query.name, KINDS[kind])
+    key = query.plan.properties.key if kind == "result" else None
+    folder = OutputFolder(
+        place_of(target),
+        owner,
+        describe(schema, key),
+        compact=retention.compact,
+        keep={"late": retention.seconds("late"), "dead": retention.seconds("dead_letters")}.get(kind),
+    )
+    return Output(kind, schema, folder)
+
+
+def _check_places(outputs: list[Output]) -> None:
+    """Outputs of one query do not share a folder either."""
+    seen: dict[str, str] = {}
+    for output in outputs:
+        if output.folder is None:
+            continue
+        uri = output.folder.place.uri
+        if uri in seen:
+            raise StreamError(
+                "Two outputs of a query go to one folder.",
+                where=str(output.folder.place),
+                got=f"{seen[uri]} and {KINDS[output.kind]}",
+                hint="give each a folder of its own",
+            )
+        seen[uri] = KINDS[output.kind]
+
+
+def _check_checkpoint(home: Home, writer: Writer) -> None:
+    """The log and Spark's checkpoint tell of the same micro-batches."""
+    last = writer.last()
+    offsets = home.place / "checkpoint" / "offsets"
+    if last is not None and not (offsets / str(last.batch)).exists():
+        got = f"the log ends with micro-batch {last.batch}, which the checkpoint does not have"
+    elif last is None and any(n.isdigit() for n in (home.place / "checkpoint" / "commits").files()):
+        got = "the checkpoint has micro-batches, the log has none"
+    else:
+        return
+    raise CheckpointError(
+        "The checkpoint and the log of this query are not of the same moment.",
+        where=str(home.place),
+        got=got,
+        hint="one of them was deleted, restored from a copy, or made by an earlier release; restore the other as well, "
+        "or start over with another flow path and another folder",
     )
 
 
-def _check_manifest(home: str, query: Startable, buckets: int | None) -> int:
+def _check_manifest(home: Place, query: Startable, buckets: int | None) -> int:
     """A checkpoint belongs to one query and one format, and keeps its number of buckets, which is given back."""
-    path = Path(home, "manifest.json")
+    file = home / "manifest.json"
     manifest = {"format": FORMAT_VERSION, "plan": [n.label for n in query.plan.walk()]}
-    if not path.exists():
+    if not file.exists():
         chosen: int = query.hosted(buckets=buckets).buckets
-        write_atomically(str(path), json.dumps({**manifest, "buckets": chosen, "sql": query.sql}, indent=2))
+        file.write(json.dumps({**manifest, "buckets": chosen, "sql": query.sql}, indent=2).encode())
         return chosen
-    saved = json.loads(path.read_text())
+    saved = file.read_json()
     if saved["format"] != manifest["format"]:
         raise CheckpointError(
             "The checkpoint has another format.",
-            where=home,
+            where=str(home),
             got=f"version {saved['format']}",
             hint=f"this release reads version {FORMAT_VERSION}",
         )
     if saved["plan"] != manifest["plan"]:
         raise CheckpointError(
             "The checkpoint is of another query.",
-            where=home,
+            where=str(home),
             got=saved["sql"],
             hint="give this query another name, or another flow path",
         )
     if buckets is not None and saved["buckets"] not in (buckets, 1):
         raise CheckpointError(
-            "The checkpoint was made with another number of buckets.", where=home, got=str(buckets),
+            "The checkpoint was made with another number of buckets.", where=str(home), got=str(buckets),
             hint=f"leave buckets out, which keeps to {saved['buckets']}; or give this query another name",
         )  # fmt: skip
     return int(saved["buckets"])

@@ -71,7 +71,8 @@ class Hosted:
         """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
         packed = self._packed()
         if self.control is not None:
-            bounds = self.spark.readStream.schema("stream string, bound bigint").json(self.control)
+            reader = self.spark.readStream.schema("stream string, bound bigint").option("cleanSource", "delete")
+            bounds = reader.json(self.control)
             packed = packed.union(bounds.mapInArrow(_function(ControlMapper(self.buckets)), PACKED))
         return packed.groupBy("bucket").transformWithStateInPandas(
             GraphProcessor(self.plan, self.catalog), outputStructType=TAGGED, outputMode="Append", timeMode="None"
