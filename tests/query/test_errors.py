@@ -108,7 +108,7 @@ CASES = [
     ("SELECT k FRM ^nums", "does not parse"),
     ("SELECT ^1", "FROM is missing"),
     ("SELECT ^k FROM nums INTERSECT SELECT k FROM nums", "not supported", "INTERSECT"),
-    ("SELECT k FROM nums WHERE ^v IN (SELECT v FROM nums)", "not supported", "flow.function"),
+    ("SELECT k FROM nums WHERE ^v IN (SELECT v FROM nums)", "not supported", "sub-queries can stand after FROM only"),
 ]  # fmt: skip
 
 

@@ -1,7 +1,12 @@
-"""From sqlglot's scalar expressions to ours, with types and checked names.
+"""From sqlglot's scalar expressions to ours, with types and checked names: operators, conditions and CASE.
 
 Implicit conversions are few: numbers among numbers, a text literal beside a timestamp, NULL to anything. Everything
-else asks for a CAST, so that no engine guesses differently from another.
+else asks for a CAST, so that no engine guesses differently from another. A kind of node is bound by what
+`BINDERS` names for it; one that it does not name is not supported.
+
+Chains of AND and OR become trees as shallow as they can be, which changes neither their value nor what is evaluated
+first. Other nesting is limited, since every later step walks the expression; so is the number of its parts, since some
+operators write an operand twice.
 """
 
 from __future__ import annotations
@@ -11,17 +16,32 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from penstock.errors import EvaluationError, QueryError, StreamError
-from penstock.model.schema import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TIMESTAMP, VOID, DataType, decimal, parse_type
+from penstock.errors import QueryError
+from penstock.model.schema import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    MAX_PRECISION,
+    STRING,
+    TIMESTAMP,
+    VOID,
+    DataType,
+    decimal,
+)
 from penstock.model.text import read_timestamp
-from penstock.model.time import Domain, parse_span
+from penstock.query.bind_function import FUNCTIONS, interval_ticks
 from penstock.query.catalog import Catalog
-from penstock.query.expressions import USER, Call, Expression, Literal, conjunction
+from penstock.query.dialect import NESTING
+from penstock.query.expressions import Call, Expression, Literal, balanced, conjunction, is_deeper
 from penstock.query.like import wrong_escape
-from penstock.query.typing import arithmetic_type, can_cast, common_type
+from penstock.query.reading import Reading, shown
+from penstock.query.typing import arithmetic_type, common_type, converted
 
 Resolver = Callable[[exp.Expr], Expression | None]
 """Gives meaning to columns, group keys and aggregates; None for everything else."""
+MOST_PARTS = 20_000
+"""An expression with more parts than this is refused."""
 
 _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply", exp.Div: "divide", exp.Mod: "modulo",
@@ -31,105 +51,145 @@ _COMPARISON: dict[type[exp.Expr], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
     exp.NullSafeEQ: "null_safe_eq",
 }  # fmt: skip
-_TEXT: dict[type[exp.Expr], tuple[str, DataType]] = {
-    exp.Lower: ("lower", STRING), exp.Upper: ("upper", STRING), exp.Length: ("length", INT), exp.Trim: ("trim", STRING),
-}  # fmt: skip
-_PARTS: dict[type[exp.Expr], str] = {
-    exp.Year: "year", exp.Month: "month", exp.Day: "day", exp.DayOfMonth: "day", exp.Hour: "hour",
-    exp.Minute: "minute", exp.Second: "second",
-}  # fmt: skip
-
-
-def position(node: exp.Expr) -> tuple[int, int]:
-    """Line and column where a node starts, from the first of its parts that knows; zeros if none does."""
-    places = [m for n in node.walk() if "line" in (m := n.meta)]
-    if not places:
-        return 0, 0
-    first = min(places, key=lambda m: m["start"])
-    return int(first["line"]), max(int(first["col"]) - (int(first["end"]) - int(first["start"])), 1)
 
 
 class ExpressionBinder:
     """Binds the expressions of one SELECT."""
 
-    def __init__(self, catalog: Catalog, sql: str, resolve: Resolver) -> None:
+    def __init__(self, catalog: Catalog, reading: Reading, resolve: Resolver) -> None:
         """`resolve` is asked first about every node."""
-        self.catalog, self.sql, self.resolve = catalog, sql, resolve
+        self.catalog, self.reading, self.resolve = catalog, reading, resolve
+        self._depth = self._count = 0
 
     def error(self, what: str, node: exp.Expr, hint: str = "", got: str = "") -> QueryError:
         """An error that points at `node`."""
-        line, column = position(node)
-        return QueryError(what, sql=self.sql, line=line, column=column, got=got or node.sql("spark"), hint=hint)
+        return self.reading.error(what, node, got=got or shown(node), hint=hint)
 
     def predicate(self, node: exp.Expr) -> Expression:
         """An expression that must be boolean."""
         bound = self.bind(node)
         if bound.type not in (BOOLEAN, VOID):
-            raise self.error("A condition must be boolean.", node, got=f"{node.sql('spark')} of type {bound.type}")
+            raise self.error("A condition must be boolean.", node, got=f"{shown(node)} of type {bound.type}")
         return bound
 
     def bind(self, node: exp.Expr) -> Expression:
         """The typed expression."""
-        resolved = self.resolve(node)
-        if resolved is not None:
-            return resolved
-        kind = type(node)
-        if isinstance(node, exp.Paren):
-            return self.bind(node.this)
-        if isinstance(node, exp.Literal | exp.Boolean | exp.Null | exp.Neg):
-            return self._constant_or_negation(node)
-        if kind in _ARITHMETIC:
-            return self._arithmetic(node, _ARITHMETIC[kind])
-        if kind in _COMPARISON:
-            left, right = self._alike(self.bind(node.this), self.bind(node.expression), node)
-            return Call(_COMPARISON[kind], (left, right), BOOLEAN)
-        if isinstance(node, exp.And | exp.Or):
-            return Call(
-                "and" if isinstance(node, exp.And) else "or",
-                (self.predicate(node.this), self.predicate(node.expression)),
-                BOOLEAN,
-            )
-        if isinstance(node, exp.Not):
-            return Call("not", (self.predicate(node.this),), BOOLEAN)
-        bound = self._condition(node) or self._conditional(node) or self._function(node)
-        if bound is None:
-            raise self.error(
-                "This expression is not supported.", node, hint="register a Python function with flow.function(…)"
-            )
+        self._count = self._count + 1 if self._depth else 1
+        if self._count > MOST_PARTS:
+            raise self._too_much(node)
+        self._depth += 1
+        try:
+            bound = self.resolve(node) or self._bind(node)
+        finally:
+            self._depth -= 1
+        if self._depth == 0:
+            self._check_size(bound, node)
         return bound
 
-    def _constant_or_negation(self, node: exp.Expr) -> Expression:
-        if isinstance(node, exp.Null):
-            return Literal(None, VOID)
-        if isinstance(node, exp.Boolean):
-            return Literal(bool(node.this), BOOLEAN)
-        if isinstance(node, exp.Neg):
-            inner = self.bind(node.this)
-            if isinstance(inner, Literal) and isinstance(inner.value, int | float | Decimal) and inner.type.is_numeric:
-                negated = inner.value.copy_negate() if isinstance(inner.value, Decimal) else -inner.value
-                return Literal(negated, inner.type)
-            if not inner.type.is_numeric:
-                raise self.error("Only numbers can be negated.", node)
-            return Call("negate", (inner,), inner.type)
-        assert isinstance(node, exp.Literal)
-        if node.is_string:
-            return Literal(node.this, STRING)
-        text = str(node.this)
-        if "e" in text.lower():
-            return Literal(float(text), DOUBLE)
+    def _bind(self, node: exp.Expr) -> Expression:
+        handler = BINDERS.get(type(node))
+        bound = handler(self, node) if handler is not None else None
+        if bound is None:
+            raise self._unsupported(node)
+        return bound
+
+    def _unsupported(self, node: exp.Expr) -> QueryError:
+        if isinstance(node, exp.Window):
+            return self.error(
+                "OVER is not supported.", node, hint="write a window clause in brackets: [RANGE …, SLIDE …, WA …]"
+            )
+        if isinstance(node, exp.Subquery | exp.Query | exp.Exists) or node.args.get("query") is not None:
+            return self.error("This expression is not supported.", node, hint="sub-queries can stand after FROM only")
+        if isinstance(node, exp.AggFunc):
+            return self.error("This aggregate is not supported.", node, hint="register one with flow.aggregate(…)")
+        return self.error(
+            "This expression is not supported.", node, hint="register a Python function with flow.function(…)"
+        )
+
+    def _too_much(self, node: exp.Expr) -> QueryError:
+        return self.reading.error(
+            "The expression is too large.",
+            node,
+            got=f"more than {NESTING} operators in one another, or {MOST_PARTS} parts",
+            hint="compute a part of it in a sub-query, or by a Python function",
+        )
+
+    def _check_size(self, bound: Expression, node: exp.Expr) -> None:
+        if is_deeper(bound, NESTING, MOST_PARTS):
+            raise self._too_much(node)
+
+    # Constants
+
+    def null(self, node: exp.Expr) -> Expression:
+        """NULL."""
+        return Literal(None, VOID)
+
+    def boolean(self, node: exp.Expr) -> Expression:
+        """TRUE and FALSE."""
+        return Literal(bool(self.reading.value(node, "this")), BOOLEAN)
+
+    def literal(self, node: exp.Expr) -> Expression:
+        """A text or a number, in the narrowest type that Spark gives it."""
+        text = str(self.reading.value(node, "this"))
+        if self.reading.flag(node, "is_string"):
+            return Literal(text, STRING)
+        try:
+            if "e" in text.lower():
+                number = float(text)
+                if abs(number) == float("inf"):
+                    raise ValueError(text)
+                return Literal(number, DOUBLE)
+            return self._exact(text)
+        except ValueError:
+            shortened = text if len(text) <= 50 else text[:47] + "..."
+            raise self.error(
+                "Not a number that a type can hold.", node, got=shortened, hint="38 digits, or 1.8e308"
+            ) from None
+
+    @staticmethod
+    def _exact(text: str) -> Literal:
         if "." in text:
+            if len(text) > 2 * MAX_PRECISION:
+                raise ValueError(text)
             value = Decimal(text)
             scale = max(-int(value.as_tuple().exponent), 0)
-            return Literal(value, decimal(max(len(value.as_tuple().digits), scale), scale))
+            digits = max(len(value.as_tuple().digits), scale)
+            if digits > MAX_PRECISION:
+                raise ValueError(text)
+            return Literal(value, decimal(digits, scale))
+        digits = len(text.lstrip("0"))
+        if digits > MAX_PRECISION:
+            raise ValueError(text)
         number = int(text)
         if number >= 2**63:
-            return Literal(Decimal(number), decimal(len(text.lstrip("0")), 0))
+            return Literal(Decimal(number), decimal(digits, 0))
         return Literal(number, INT if number < 2**31 else BIGINT)
 
-    def _arithmetic(self, node: exp.Expr, name: str) -> Expression:
-        if isinstance(node.expression, exp.Interval) or isinstance(node.this, exp.Interval):
-            return self._shift(node, name)
-        left, right = self.bind(node.this), self.bind(node.expression)
+    def paren(self, node: exp.Expr) -> Expression:
+        """What stands in parentheses."""
+        return self.bind(self.reading.need(node, "this"))
+
+    # Arithmetic
+
+    def negation(self, node: exp.Expr) -> Expression:
+        """A minus sign; before a number it is a part of it."""
+        inner = self.bind(self.reading.need(node, "this"))
+        if isinstance(inner, Literal) and isinstance(inner.value, int | float | Decimal) and inner.type.is_numeric:
+            negated = inner.value.copy_negate() if isinstance(inner.value, Decimal) else -inner.value
+            return Literal(negated, inner.type)
+        if not inner.type.is_numeric:
+            raise self.error("Only numbers can be negated.", node)
+        return Call("negate", (inner,), inner.type)
+
+    def arithmetic(self, node: exp.Expr) -> Expression:
+        """The operators on two numbers, and a timestamp with an interval."""
+        name = _ARITHMETIC[type(node)]
+        first, second = self.reading.need(node, "this"), self.reading.need(node, "expression")
+        self.reading.value(node, "typed")  # how other dialects divide integers,
+        self.reading.value(node, "safe")  # and by zero
+        if isinstance(first, exp.Interval) or isinstance(second, exp.Interval):
+            return self.shifted(node, name, first, second)
+        left, right = self.bind(first), self.bind(second)
         type_ = arithmetic_type(name, left, right)
         if type_ is None:
             raise self.error(
@@ -140,30 +200,33 @@ class ExpressionBinder:
             )
         return Call(name, (left, right), type_)
 
-    def _shift(self, node: exp.Expr, name: str) -> Expression:
-        left, right = node.this, node.expression
-        if isinstance(left, exp.Interval) and name == "add":
-            left, right = right, left
-        base = self.bind(left)
-        if name not in ("add", "subtract") or not isinstance(right, exp.Interval) or base.type != TIMESTAMP:
+    def shifted(self, node: exp.Expr, name: str, first: exp.Expr, second: exp.Expr) -> Expression:
+        """A timestamp plus or minus an interval."""
+        if isinstance(first, exp.Interval) and name == "add":
+            first, second = second, first
+        if name not in ("add", "subtract") or not isinstance(second, exp.Interval) or isinstance(first, exp.Interval):
             raise self.error("An INTERVAL can be added to or taken from a timestamp.", node)
-        unit = right.args.get("unit")
-        text = f"{right.this.name} {unit.name if unit is not None else ''}"
-        try:
-            ticks = parse_span(text).ticks(Domain.TIMESTAMP)
-        except StreamError:
-            ticks = None
-        if ticks is None:
-            raise self.error(
-                "The INTERVAL has no fixed length.", node, got=text.strip(), hint="use weeks or smaller units"
-            )
+        base = self.bind(first)
+        if base.type != TIMESTAMP:
+            raise self.error("An INTERVAL can be added to or taken from a timestamp.", node)
+        ticks = interval_ticks(self, second, node)
         return Call("time_add", (base, Literal(ticks if name == "add" else -ticks, BIGINT)), TIMESTAMP)
+
+    # Comparisons
+
+    def comparison(self, node: exp.Expr) -> Expression:
+        """Two values of types that go together."""
+        left = self.bind(self.reading.need(node, "this"))
+        return self._compared(_COMPARISON[type(node)], left, self.bind(self.reading.need(node, "expression")), node)
+
+    def _compared(self, name: str, left: Expression, right: Expression, node: exp.Expr) -> Expression:
+        return Call(name, self._alike(left, right, node), BOOLEAN)
 
     def _alike(self, left: Expression, right: Expression, node: exp.Expr) -> tuple[Expression, Expression]:
         if left.type == TIMESTAMP and isinstance(right, Literal) and right.type == STRING:
-            return left, self._timestamp(right, node)
+            return left, self.timestamp(right, node)
         if right.type == TIMESTAMP and isinstance(left, Literal) and left.type == STRING:
-            return self._timestamp(left, node), right
+            return self.timestamp(left, node), right
         common = common_type(left.type, right.type)
         if common is None:
             raise self.error(
@@ -171,87 +234,113 @@ class ExpressionBinder:
             )
         # Where the types meet in a double or a timestamp, both sides are brought there first, as Spark does.
         if (common.is_fractional or common == TIMESTAMP) and VOID not in (left.type, right.type):
-            return self._to(left, common), self._to(right, common)
+            return converted(left, common), converted(right, common)
         return left, right
 
-    def _timestamp(self, literal: Literal, node: exp.Expr) -> Literal:
+    def timestamp(self, literal: Literal, node: exp.Expr) -> Literal:
+        """A text literal as a time."""
         try:
             return Literal(read_timestamp(str(literal.value)), TIMESTAMP)
         except ValueError:
             raise self.error("Not a timestamp.", node, got=str(literal), hint="write '2026-01-31 12:00:00'") from None
 
-    def _condition(self, node: exp.Expr) -> Expression | None:
-        if isinstance(node, exp.Is):
-            if isinstance(node.expression, exp.Null):
-                return Call("is_null", (self.bind(node.this),), BOOLEAN)
-            if isinstance(node.expression, exp.Boolean):
-                return Call("null_safe_eq", (self.predicate(node.this), self.bind(node.expression)), BOOLEAN)
-        if isinstance(node, exp.Between):
-            low, high = node.args["low"], node.args["high"]
-            parts = [exp.GTE(this=node.this, expression=low), exp.LTE(this=node.this, expression=high)]
-            return conjunction([self.bind(p) for p in parts])
-        if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
-            value = self.bind(node.this)
-            pairs = [self._alike(value, self.bind(e), node) for e in node.expressions]
-            value = next((left for left, _ in pairs if left.type != value.type), value)
-            return Call("in", (value, *(self._alike(value, right, node)[1] for _, right in pairs)), BOOLEAN)
-        if isinstance(node, exp.Like):
-            return self._like(node)
-        return None
+    def between(self, node: exp.Expr) -> Expression:
+        """At least the one and at most the other."""
+        value, low, high = (self.bind(self.reading.need(node, arg)) for arg in ("this", "low", "high"))
+        return conjunction([self._compared("ge", value, low, node), self._compared("le", value, high, node)])
 
-    def _like(self, node: exp.Like) -> Expression:
-        text, pattern = self._string(node.this), self._string(node.expression)
+    def membership(self, node: exp.Expr) -> Expression | None:
+        """IN with a list of values."""
+        options = self.reading.parts(node, "expressions")
+        if not options or node.args.get("query") is not None:
+            return None
+        value = self.bind(self.reading.need(node, "this"))
+        pairs = [self._alike(value, self.bind(e), node) for e in options]
+        value = next((left for left, _ in pairs if left.type != value.type), value)
+        return Call("in", (value, *(self._alike(value, right, node)[1] for _, right in pairs)), BOOLEAN)
+
+    def like(self, node: exp.Expr) -> Expression:
+        """LIKE with a pattern whose escapes are right."""
+        pattern_node = self.reading.need(node, "expression")
+        text, pattern = self.string(self.reading.need(node, "this")), self.string(pattern_node)
         wrong = wrong_escape(str(pattern.value)) if isinstance(pattern, Literal) and pattern.value is not None else ""
         if wrong:
             raise self.error(
-                "The LIKE pattern is wrong.", node.expression, got=wrong, hint="write two backslashes for one"
+                "The LIKE pattern is wrong.", pattern_node, got=wrong, hint="write two backslashes for one"
             )
         like = Call("like", (text, pattern), BOOLEAN)
-        return Call("not", (like,), BOOLEAN) if node.args.get("negate") else like
+        return Call("not", (like,), BOOLEAN) if self.reading.flag(node, "negate") else like
 
-    def _string(self, node: exp.Expr) -> Expression:
-        bound = self.bind(node)
-        if bound.type not in (STRING, VOID):
-            raise self.error(
-                "Text is expected.", node, got=f"{node.sql('spark')} of type {bound.type}", hint="CAST(… AS STRING)"
-            )
-        return bound
-
-    def _integer(self, node: exp.Expr) -> Expression:
-        bound = self.bind(node)
-        if not bound.type.is_integer and bound.type != VOID:
-            raise self.error("A whole number is expected.", node, got=f"{node.sql('spark')} of type {bound.type}")
-        return bound
-
-    def _conditional(self, node: exp.Expr) -> Expression | None:
-        if isinstance(node, exp.Case):
-            tests = [(i.this, i.args["true"]) for i in node.args["ifs"]]
-            if node.this is not None:
-                tests = [(exp.EQ(this=node.this, expression=test), value) for test, value in tests]
-            return self._case(tests, node.args.get("default"), node)
-        if isinstance(node, exp.If):
-            return self._case([(node.this, node.args["true"])], node.args.get("false"), node)
-        if isinstance(node, exp.Nullif):
-            test = exp.EQ(this=node.this, expression=node.expression)
-            return self._case([(test, exp.Null())], node.this, node)
-        if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least):
-            args = [self.bind(a) for a in [node.this, *node.expressions]]
-            name = {exp.Coalesce: "coalesce", exp.Greatest: "greatest", exp.Least: "least"}[type(node)]
-            type_ = self._common([a.type for a in args], node)
-            return Call(name, tuple(self._to(a, type_) for a in args), type_)
+    def test(self, node: exp.Expr) -> Expression | None:
+        """IS NULL, IS TRUE and IS FALSE."""
+        value, other = self.reading.need(node, "this"), self.reading.need(node, "expression")
+        if isinstance(other, exp.Null):
+            return Call("is_null", (self.bind(value),), BOOLEAN)
+        if isinstance(other, exp.Boolean):
+            return Call("null_safe_eq", (self.predicate(value), self.bind(other)), BOOLEAN)
         return None
 
-    def _case(self, tests: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, node: exp.Expr) -> Expression:
-        conditions = [self.predicate(test) for test, _ in tests]
-        values = [self.bind(value) for _, value in tests]
-        values.append(self.bind(default) if default is not None else Literal(None, VOID))
-        type_ = self._common([v.type for v in values], node)
+    # Logic
+
+    def connection(self, node: exp.Expr) -> Expression:
+        """AND and OR, however long the chain."""
+        operands: list[exp.Expr] = []
+        pending = [node]
+        while pending:
+            at = pending.pop()
+            if type(at) is type(node):
+                pending += [self.reading.need(at, "expression"), self.reading.need(at, "this")]
+            else:
+                operands.append(at)
+        return balanced("and" if isinstance(node, exp.And) else "or", [self.predicate(o) for o in operands])
+
+    def inversion(self, node: exp.Expr) -> Expression:
+        """NOT."""
+        return Call("not", (self.predicate(self.reading.need(node, "this")),), BOOLEAN)
+
+    def case(self, node: exp.Expr) -> Expression:
+        """CASE with conditions, or with values to compare with."""
+        subject = self.reading.part(node, "this")
+        value = self.bind(subject) if subject is not None else None
+        conditions: list[Expression] = []
+        results: list[Expression] = []
+        for branch in self.reading.parts(node, "ifs"):
+            test = self.reading.need(branch, "this")
+            if value is None:
+                conditions.append(self.predicate(test))
+            else:
+                conditions.append(self._compared("eq", value, self.bind(test), node))
+            results.append(self.bind(self.reading.need(branch, "true")))
+        default = self.reading.part(node, "default")
+        return self.chosen(conditions, results, self.bind(default) if default is not None else None, node)
+
+    def condition(self, node: exp.Expr) -> Expression:
+        """The function IF."""
+        test, then, other = (self.reading.part(node, arg) for arg in ("this", "true", "false"))
+        if test is None or then is None:
+            raise self.error("IF takes a condition and one or two values.", node)
+        otherwise = self.bind(other) if other is not None else None
+        return self.chosen([self.predicate(test)], [self.bind(then)], otherwise, node)
+
+    def null_if(self, node: exp.Expr) -> Expression:
+        """The first value, or null if it equals the second."""
+        value = self.bind(self.reading.need(node, "this"))
+        same = self._compared("eq", value, self.bind(self.reading.need(node, "expression")), node)
+        return self.chosen([same], [Literal(None, VOID)], value, node)
+
+    def chosen(
+        self, conditions: list[Expression], results: list[Expression], default: Expression | None, node: exp.Expr
+    ) -> Expression:
+        """The result of the first condition that is true, in one type for all."""
+        values = [*results, default if default is not None else Literal(None, VOID)]
+        type_ = self.common([v.type for v in values], node)
         args: list[Expression] = []
         for condition, value in zip(conditions, values[:-1], strict=True):
-            args += [condition, self._to(value, type_)]
-        return Call("case", (*args, self._to(values[-1], type_)), type_)
+            args += [condition, converted(value, type_)]
+        return Call("case", (*args, converted(values[-1], type_)), type_)
 
-    def _common(self, types: list[DataType], node: exp.Expr) -> DataType:
+    def common(self, types: list[DataType], node: exp.Expr) -> DataType:
+        """The type in which values of all these types meet."""
         result: DataType | None = VOID
         for type_ in types:
             result = common_type(result, type_) if result is not None else None
@@ -264,78 +353,45 @@ class ExpressionBinder:
             )
         return result
 
-    @staticmethod
-    def _to(expression: Expression, type_: DataType) -> Expression:
-        if expression.type == type_:
-            return expression
-        if isinstance(expression, Literal) and expression.value is None:
-            return Literal(None, type_)
-        return Call("cast", (expression,), type_)
+    # Operands of functions
 
-    def _function(self, node: exp.Expr) -> Expression | None:
-        kind = type(node)
-        if isinstance(node, exp.Cast):
-            return self._cast(node)
-        if kind in _TEXT:
-            name, type_ = _TEXT[kind]
-            return Call(name, (self._string(node.this),), type_)
-        if isinstance(node, exp.Concat | exp.DPipe):
-            parts = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
-            return Call("concat", tuple(self._string(p) for p in parts), STRING)
-        if isinstance(node, exp.Substring):
-            args = [self._string(node.this), self._integer(node.args["start"])]
-            if node.args.get("length") is not None:
-                args.append(self._integer(node.args["length"]))
-            return Call("substring", tuple(args), STRING)
-        if kind in _PARTS:
-            inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
-            value = self.bind(inner)
-            if value.type != TIMESTAMP:
-                raise self.error("A timestamp is expected.", node, got=str(value.type))
-            return Call(_PARTS[kind], (value,), INT)
-        if isinstance(node, exp.TimestampTrunc):
-            unit = node.args["unit"].name.lower()
-            if unit in ("second", "minute", "hour", "day"):
-                value = self.bind(node.this)
-                if value.type != TIMESTAMP:
-                    raise self.error("A timestamp is expected.", node, got=str(value.type))
-                return Call("date_trunc", (Literal(unit, STRING), value), TIMESTAMP)
-        if isinstance(node, exp.Abs | exp.Floor | exp.Ceil | exp.Sqrt):
-            return self._number_function(node)
-        if isinstance(node, exp.Anonymous):
-            function = self.catalog.functions.get(node.name.lower())
-            if function is not None:
-                return Call(USER + function.name, tuple(self.bind(a) for a in node.expressions), function.returns)
+    def string(self, node: exp.Expr) -> Expression:
+        """An expression that must be text."""
+        bound = self.bind(node)
+        if bound.type not in (STRING, VOID):
             raise self.error(
-                "Unknown function.", node, got=node.name, hint="register it with flow.function(…) or flow.aggregate(…)"
+                "Text is expected.", node, got=f"{shown(node)} of type {bound.type}", hint="CAST(… AS STRING)"
             )
-        return None
+        return bound
 
-    def _number_function(self, node: exp.Expr) -> Expression | None:
-        value = self.bind(node.this)
-        if not value.type.is_numeric:
-            raise self.error("A number is expected.", node, got=str(value.type))
-        if isinstance(node, exp.Abs):
-            return Call("abs", (value,), value.type)
-        if isinstance(node, exp.Sqrt):
-            return Call("sqrt", (self._to(value, DOUBLE),), DOUBLE)
-        if value.type.is_decimal:
-            return None
-        return Call("floor" if isinstance(node, exp.Floor) else "ceil", (value,), BIGINT)
+    def integer(self, node: exp.Expr) -> Expression:
+        """An expression that must be a whole number."""
+        bound = self.bind(node)
+        if not bound.type.is_integer and bound.type != VOID:
+            raise self.error("A whole number is expected.", node, got=f"{shown(node)} of type {bound.type}")
+        return bound
 
-    def _cast(self, node: exp.Cast) -> Expression:
-        if node.args.get("safe"):
-            raise self.error("TRY_CAST is not supported.", node, hint="use CAST, and CASE for values that do not fit")
-        value = self.bind(node.this)
-        try:
-            target = parse_type(node.to.sql("spark"))
-        except StreamError as error:
-            raise self.error(error.what, node, got=error.got, hint=error.hint) from None
-        if isinstance(value, Literal) and value.type == STRING and target == TIMESTAMP:
-            return self._timestamp(value, node)
-        if not can_cast(value.type, target):
-            raise self.error("This cast is not supported.", node, got=f"{value.type} to {target}")
-        try:
-            return self._to(value, target)
-        except EvaluationError as error:
-            raise self.error(error.what, node, got=error.got) from None
+
+Handler = Callable[[ExpressionBinder, exp.Expr], Expression | None]
+
+BINDERS: dict[type[exp.Expr], Handler] = {
+    exp.Null: ExpressionBinder.null,
+    exp.Boolean: ExpressionBinder.boolean,
+    exp.Literal: ExpressionBinder.literal,
+    exp.Paren: ExpressionBinder.paren,
+    exp.Neg: ExpressionBinder.negation,
+    **dict.fromkeys(_ARITHMETIC, ExpressionBinder.arithmetic),
+    **dict.fromkeys(_COMPARISON, ExpressionBinder.comparison),
+    exp.Between: ExpressionBinder.between,
+    exp.In: ExpressionBinder.membership,
+    exp.Like: ExpressionBinder.like,
+    exp.Is: ExpressionBinder.test,
+    exp.And: ExpressionBinder.connection,
+    exp.Or: ExpressionBinder.connection,
+    exp.Not: ExpressionBinder.inversion,
+    exp.Case: ExpressionBinder.case,
+    exp.If: ExpressionBinder.condition,
+    exp.Nullif: ExpressionBinder.null_if,
+    **FUNCTIONS,
+}
+"""What binds a kind of node."""

@@ -10,6 +10,7 @@ from penstock.errors import QueryError
 from penstock.model.schema import Schema
 from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, Span
+from penstock.query.catalog import closest
 from penstock.query.clause import WindowClause
 from penstock.query.nodes import (
     ROW_NUMBER,
@@ -19,16 +20,24 @@ from penstock.query.nodes import (
     SlideByTupleWindow,
     SlidingWindow,
 )
+from penstock.query.scope import Scope
 
+LONGEST = 6 * 10**18
+"""The greatest length and the farthest origin: with them, times of 64 bits leave room for both ends of a window."""
 ROW_NUMBER_NAMES = frozenset({"row-num", "row_num", "rownum"})
 
 
 class WindowBinder:
     """Gives meaning to one clause over a stream of one schema."""
 
-    def __init__(self, clause: WindowClause, schema: Schema, sql: str) -> None:
-        """`schema` is that of the rows below the aggregation."""
-        self.clause, self.schema, self.sql = clause, schema, sql
+    def __init__(self, clause: WindowClause, scope: Scope, sql: str) -> None:
+        """`scope` has the rows below the aggregation."""
+        self.clause, self.scope, self.sql = clause, scope, sql
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the rows."""
+        return self.scope.node.schema
 
     def error(self, what: str, parameter: str, got: str = "", hint: str = "") -> QueryError:
         """An error that points at a parameter."""
@@ -44,6 +53,13 @@ class WindowBinder:
     def _row_number_column(self) -> str | None:
         return next((f.name for f in self.schema.fields if f.name.lower() in ROW_NUMBER_NAMES), None)
 
+    def _only(self, kind: str, *parameters: str) -> None:
+        """Refuse a parameter that this kind of window does not read."""
+        for parameter in self.clause.positions:
+            if parameter not in parameters:
+                name = parameter.removesuffix("_rank").removesuffix("_all").upper()
+                raise self.error(f"{name} has no meaning in {kind}.", parameter, got=name, hint="leave it out")
+
     def bind(self) -> AnyWindow:
         """The window."""
         clause = self.clause
@@ -58,7 +74,9 @@ class WindowBinder:
         attribute = self._progressing(clause.wa, "wa")
         domain = self.schema.domain
         if clause.range_all:
+            self._only("a landmark window", "range_all", "slide", "wa", "origin")
             return LandmarkWindow(attribute, domain, self._length("slide", domain), self._origin(domain))
+        self._only("a sliding window", "range", "tumbling", "slide", "wa", "origin")
         range_ = self._length("range", domain)
         if clause.tumbling:
             if clause.slide is not None:
@@ -70,8 +88,17 @@ class WindowBinder:
             )
         return SlidingWindow(attribute, domain, range_, self._length("slide", domain), self._origin(domain))
 
+    def _bare(self, name: str, parameter: str) -> str:
+        """An attribute without its qualifier, which must be that of the stream."""
+        qualifier, _, bare = name.rpartition(".")
+        if qualifier and qualifier.lower() not in self.scope.qualifiers:
+            raise self.error(
+                "Unknown stream.", parameter, got=name, hint=closest(qualifier, sorted(self.scope.qualifiers))
+            )
+        return bare
+
     def _progressing(self, name: str, parameter: str) -> str:
-        bare = name.rsplit(".", 1)[-1]
+        bare = self._bare(name, parameter)
         if bare.lower() in ROW_NUMBER_NAMES:
             bare = self._row_number_column() or ROW_NUMBER
         if bare not in self.schema:
@@ -105,13 +132,15 @@ class WindowBinder:
             )
         if ticks <= 0:
             raise self.error(f"{name} must be greater than zero.", parameter, got=str(span))
+        if ticks > LONGEST:
+            raise self.error(f"{name} is too long.", parameter, got=str(span), hint="200,000 years, or 6e18")
         return ticks
 
     def _rows(self, parameter: str) -> int:
         span: Span | None = getattr(self.clause, parameter)
         if span is None or span.is_time:
             raise self.error(f"{parameter.upper()} must be a number of rows here.", parameter, got=str(span))
-        if span.amount <= 0:
+        if not 0 < span.amount <= LONGEST:
             raise self.error(f"{parameter.upper()} must be greater than zero.", parameter, got=str(span))
         return span.amount
 
@@ -119,7 +148,7 @@ class WindowBinder:
         origin = self.clause.origin
         if origin is None:
             return 0
-        if isinstance(origin, int) and domain is Domain.INTEGER:
+        if isinstance(origin, int) and domain is Domain.INTEGER and abs(origin) <= LONGEST:
             return origin
         if isinstance(origin, str) and domain is Domain.TIMESTAMP:
             try:
@@ -139,21 +168,25 @@ class WindowBinder:
                 got=f"WA {self.clause.wa}",
                 hint="use WA row-num, or GROUP BY instead of PA",
             )
-        for name in self.clause.pa:
+        self._only("a partitioned window", "range", "slide", "wa", "pa")
+        bare = [self._bare(name, "pa") for name in self.clause.pa]
+        for name in bare:
             if name not in self.schema:
                 raise self.error("The partitioning attribute does not exist.", "pa", got=name)
-        names = tuple(self.schema[name].name for name in self.clause.pa)
+        names = tuple(self.schema[name].name for name in bare)
         return PartitionedWindow(
             self.schema.time or ROW_NUMBER, Domain.INTEGER, self._rows("range"), self._rows("slide"), names
         )
 
     def _slide_by_tuple(self) -> SlideByTupleWindow:
+        attribute_parameter = "wa" if self.clause.rattr is None else "rattr"
+        self._only("a window that slides by rows", "range", "slide", "sattr", "sattr_rank", attribute_parameter)
         name = self.clause.rattr or self.clause.wa
         if name is None:
             raise self.error("RATTR is missing.", "clause", hint="name the attribute that RANGE is on")
         attribute = self._progressing(name, "rattr")
         rank = self.clause.sattr_rank
-        ranked = "" if rank is None else rank.rsplit(".", 1)[-1]
+        ranked = "" if rank is None else self._bare(rank, "sattr_rank")
         if rank is not None and (ranked not in self.schema or self.schema[ranked].name != attribute):
             raise self.error(
                 "rank() must be on the range attribute.", "sattr_rank", got=rank, hint=f"rank({attribute})"

@@ -90,10 +90,31 @@ def columns_in(expression: Expression) -> set[str]:
 
 def conjunction(parts: list[Expression]) -> Expression:
     """All of the predicates."""
-    result = parts[0]
-    for part in parts[1:]:
-        result = Call("and", (result, part), BOOLEAN)
-    return result
+    return balanced("and", parts)
+
+
+def balanced(name: str, parts: list[Expression]) -> Expression:
+    """A chain of AND or OR; a long one as a tree as shallow as can be, which gives the same and evaluates in order."""
+    if len(parts) <= 8:
+        result = parts[0]
+        for part in parts[1:]:
+            result = Call(name, (result, part), BOOLEAN)
+        return result
+    middle = len(parts) // 2
+    return Call(name, (balanced(name, parts[:middle]), balanced(name, parts[middle:])), BOOLEAN)
+
+
+def is_deeper(expression: Expression, depth: int, size: int) -> bool:
+    """Whether calls stand in one another more than `depth` times, or there are more than `size` parts."""
+    pending, seen = [(expression, 0)], 0
+    while pending:
+        at, level = pending.pop()
+        seen += 1
+        if level > depth or seen > size:
+            return True
+        if isinstance(at, Call):
+            pending += [(arg, level + 1) for arg in at.args]
+    return False
 
 
 @dataclass(frozen=True)

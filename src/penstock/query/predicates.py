@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from penstock.errors import QueryError, StreamError
 from penstock.model.progress import Punctuated
 from penstock.model.schema import Schema
 from penstock.query.bind_expression import ExpressionBinder
 from penstock.query.catalog import Catalog, closest
+from penstock.query.dialect import room_to_recurse
 from penstock.query.expressions import Column, Expression, walk
+from penstock.query.reading import Reading
+from penstock.query.tokens import parse_expression
 
 
 def silent_columns(progress: Punctuated, predicate: Expression, schema: Schema) -> tuple[int, ...]:
@@ -26,18 +27,21 @@ def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog
     """The bound predicate of a punctuated stream."""
     text = progress.predicate
     try:
-        tree = sqlglot.parse_one(text, dialect="spark")
-    except SqlglotError as error:
+        with room_to_recurse():
+            tree = parse_expression(text)
+    except QueryError as error:
         raise StreamError(
             "The predicate of punctuated() does not parse.",
             where=f"stream {stream}",
-            got=text,
-            hint=str(error).splitlines()[0],
+            got=text[:80],
+            hint=error.got or error.what,
         ) from None
+    reading = Reading(text)
 
     def resolve(node: exp.Expr) -> Expression | None:
         if not isinstance(node, exp.Column):
             return None
+        reading.name(node)
         if node.name not in schema:
             raise StreamError(
                 "The predicate of punctuated() names an unknown column.",
@@ -47,7 +51,10 @@ def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog
         return Column(found.name, found.type)
 
     try:
-        return ExpressionBinder(catalog, text, resolve).predicate(tree)
+        with room_to_recurse():
+            bound = ExpressionBinder(catalog, reading, resolve).predicate(tree)
+            reading.finish(tree)
+        return bound
     except QueryError as error:
         raise StreamError(
             "The predicate of punctuated() is wrong: " + error.what,

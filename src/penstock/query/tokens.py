@@ -4,58 +4,121 @@ The text is tokenised once and the token list is rewritten, so that every token 
 errors point there. Four rewrites, in this order:
 
 1. spelling: `GROUP-BY`, `GROUPBY` and the union sign;
-2. window clauses in square brackets are taken out and a marker is put first in the select list they belong to;
-3. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`;
-4. a comma left before `WHERE` by a removed clause is dropped.
+2. window clauses in square brackets are taken out and a marker is put first in the select list they belong to, with the
+   comma that a clause leaves before `WHERE` or at the end;
+3. commas with nothing behind them are refused, since the parser would drop them;
+4. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`.
 """
 
 from __future__ import annotations
 
-from sqlglot import Dialect, exp
-from sqlglot.errors import ParseError, TokenError
+import re
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
 from penstock.query.clause import KEYWORDS, ClauseReader, WindowClause, column_of
+from penstock.query.dialect import DIALECT, NESTING, line_and_column
 
-MARKER = "__window_clause"
-_SPARK = Dialect.get_or_raise("spark")
+MARKER = "[window clause]"
+"""The name of the function that stands for a clause: nobody can write one of that name."""
 _AFTER_FROM = {
     TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
     TokenType.SEMICOLON,
 }  # fmt: skip
+_ENDS_A_LIST = {
+    TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
+    TokenType.SEMICOLON, TokenType.R_PAREN, TokenType.UNION, TokenType.COMMA, TokenType.END,
+}  # fmt: skip
+_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
+_CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
+_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
 
 
 def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
     """The syntax tree and the window clauses that its markers refer to by number."""
-    if not sql.strip():
-        raise QueryError("The query is empty.", hint="write SELECT … FROM …")
-    try:
-        tokens = _spelling(_SPARK.tokenize(sql))
-    except TokenError as error:
-        raise QueryError("The query cannot be read.", got=str(error).splitlines()[0]) from None
+    tokens = _spelling(_tokens(sql))
+    if not tokens:
+        raise QueryError("The query is empty.", sql=sql, line=1, column=1, hint="write SELECT … FROM …")
+    _check_nesting(tokens, sql)
     tokens, clauses = _take_clauses(tokens, sql)
-    tokens = _stream_unions(_drop_commas(tokens))
-    try:
-        trees = [t for t in _SPARK.parser().parse(tokens, sql) if t is not None]
-    except ParseError as error:
-        raise _syntax_error(error, sql) from None
+    _refuse_loose_commas(tokens, sql)
+    trees = _trees(_stream_unions(tokens), sql)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise QueryError("One SELECT is expected.", got=sql.strip().splitlines()[0][:60])
+        ends = [at for at, token in enumerate(tokens[:-1]) if token.token_type == TokenType.SEMICOLON]
+        at = tokens[ends[0] + 1] if len(trees) > 1 and ends else tokens[0]
+        raise _error("One SELECT is expected.", at, sql, got=sql.strip().splitlines()[0][:60])
     return trees[0], clauses
 
 
-def _syntax_error(error: ParseError, sql: str) -> QueryError:
+def parse_expression(text: str) -> exp.Expr:
+    """The syntax tree of an expression that stands by itself."""
+    tokens = _tokens(text)
+    if not tokens:
+        raise QueryError("The expression is empty.", sql=text, line=1, column=1)
+    _check_nesting(tokens, text)
+    trees = _trees(tokens, text)
+    if len(trees) != 1:
+        raise QueryError("One expression is expected.", sql=text, line=1, column=1, got=text[:60])
+    return trees[0]
+
+
+def _tokens(sql: str) -> list[Token]:
+    try:
+        return DIALECT.tokenize(sql)
+    except TokenError as error:
+        found = re.search(r"from \d+:(\d+)", str(error))
+        line, column = line_and_column(sql, min(int(found[1]), len(sql)) if found else 0)
+        got = str(error).splitlines()[0]
+        raise QueryError("The query cannot be read.", sql=sql, line=line, column=column, got=got) from None
+
+
+def _trees(tokens: list[Token], sql: str) -> list[exp.Expr]:
+    parser = DIALECT.parser()
+    try:
+        return [t for t in parser.parse(tokens, sql) if t is not None]
+    except ParseError as error:
+        raise _syntax_error(error, tokens, sql) from None
+    except (SqlglotError, RecursionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # The parser is not ours, and trips over some texts that are no SQL instead of saying so.
+        at = getattr(parser, "_curr", None) or getattr(parser, "_prev", None) or tokens[-1]
+        raise _error("The query does not parse.", at, sql, got=at.text[:60] or type(error).__name__) from None
+
+
+def _error(what: str, token: Token, sql: str, got: str = "", hint: str = "") -> QueryError:
+    line, column = line_and_column(sql, token.start)
+    return QueryError(what, sql=sql, line=line, column=column, got=got, hint=hint)
+
+
+def _syntax_error(error: ParseError, tokens: list[Token], sql: str) -> QueryError:
     first = error.errors[0] if error.errors else {}
+    got = str(first.get("description") or error).rstrip(".")[:200]
     line, end = first.get("line") or 0, first.get("col") or 0
-    text = str(first.get("highlight") or "")
-    return QueryError(
-        "The query does not parse.",
-        sql=sql,
-        line=line,
-        column=max(end - len(text) + 1, 1),
-        got=str(first.get("description") or error).rstrip("."),
-    )
+    if not line:
+        return _error("The query does not parse.", tokens[-1], sql, got=got)
+    column = max(end - len(str(first.get("highlight") or "")) + 1, 1)
+    return QueryError("The query does not parse.", sql=sql, line=line, column=column, got=got)
+
+
+def _check_nesting(tokens: list[Token], sql: str) -> None:
+    depth = prefixes = 0
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        kind = token.token_type
+        depth += (kind in _OPENS) - (kind in _CLOSES)
+        prefixes = prefixes + 1 if kind in _PREFIXES else 0
+        if depth + prefixes > NESTING:
+            raise _error(
+                "The query is nested too deeply.", token, sql, got=f"more than {NESTING} levels",
+                hint="use WITH for parts of it",
+            )  # fmt: skip
+        opens = following is not None and following.token_type == TokenType.L_PAREN
+        if kind == TokenType.WINDOW and opens:
+            raise _error(
+                "There is no function window().", token, sql, got=token.text,
+                hint="write a window clause in brackets: [RANGE …, SLIDE …, WA …]",
+            )  # fmt: skip
 
 
 def _spelling(tokens: list[Token]) -> list[Token]:
@@ -114,6 +177,9 @@ def _take_clauses(tokens: list[Token], sql: str) -> tuple[list[Token], list[Wind
             ]  # fmt: skip
             result[int(place) : int(place)] = marker
             i = closing + 1
+            if i < len(tokens) and tokens[i].token_type == TokenType.COMMA:
+                after = tokens[i + 1].token_type if i + 1 < len(tokens) else None
+                i += after in (None, TokenType.WHERE)
             continue
         result.append(token)
         if kind == TokenType.L_PAREN:
@@ -130,12 +196,11 @@ def _take_clauses(tokens: list[Token], sql: str) -> tuple[list[Token], list[Wind
     return result, clauses
 
 
-def _drop_commas(tokens: list[Token]) -> list[Token]:
-    return [
-        t
-        for t, following in zip(tokens, [*tokens[1:], None], strict=True)
-        if not (t.token_type == TokenType.COMMA and (following is None or following.token_type == TokenType.WHERE))
-    ]
+def _refuse_loose_commas(tokens: list[Token], sql: str) -> None:
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        loose = following is None or following.token_type in _ENDS_A_LIST
+        if token.token_type == TokenType.COMMA and loose and sql[token.start : token.start + 1] == ",":
+            raise _error("Something is missing after the comma.", token, sql, got=",", hint="leave the comma out")
 
 
 def _stream_unions(tokens: list[Token]) -> list[Token]:
@@ -167,12 +232,18 @@ def _stream_unions(tokens: list[Token]) -> list[Token]:
 
 def _union_chain(tokens: list[Token], start: int) -> tuple[list[Token] | None, int]:
     """`a UNION b …` from `start` as a sub-query, and where it ends; None if it is something else."""
-    operand, i = _operand(tokens, start)
-    if operand is None:
+    parts, end = _chain(tokens, start)
+    # A lone stream needs no rewriting, but one in parentheses does.
+    if not parts or (len(parts) == 1 and tokens[start].token_type != TokenType.L_PAREN):
         return None, start
-    at = tokens[start]
-    parts = [operand]
-    while i < len(tokens) and tokens[i].token_type == TokenType.UNION:
+    return _joined(parts, tokens[start]), end
+
+
+def _chain(tokens: list[Token], start: int) -> tuple[list[list[Token]], int]:
+    """The operands of a union of streams from `start` on, and where it ends; none if it is something else."""
+    operand, i = _operand(tokens, start)
+    parts = [] if operand is None else [operand]
+    while parts and i < len(tokens) and tokens[i].token_type == TokenType.UNION:
         j = i + 1
         if j < len(tokens) and tokens[j].token_type == TokenType.ALL:
             j += 1
@@ -181,9 +252,13 @@ def _union_chain(tokens: list[Token], start: int) -> tuple[list[Token] | None, i
             break
         parts.append(following)
         i = end
+    return parts, i
+
+
+def _joined(parts: list[list[Token]], at: Token) -> list[Token]:
+    """One operand as it is, several as a sub-query."""
     if len(parts) == 1:
-        # A lone stream needs no rewriting, but one in parentheses does.
-        return (parts[0], i) if tokens[start].token_type == TokenType.L_PAREN else (None, start)
+        return parts[0]
     body: list[Token] = [_like(at, TokenType.L_PAREN, "(")]
     for n, part in enumerate(parts):
         if n:
@@ -194,7 +269,7 @@ def _union_chain(tokens: list[Token], start: int) -> tuple[list[Token] | None, i
             _like(part[0], TokenType.FROM, "FROM"),
         ]
         body += part
-    return [*body, _like(at, TokenType.R_PAREN, ")")], i
+    return [*body, _like(at, TokenType.R_PAREN, ")")]
 
 
 def _operand(tokens: list[Token], start: int) -> tuple[list[Token] | None, int]:
@@ -203,13 +278,10 @@ def _operand(tokens: list[Token], start: int) -> tuple[list[Token] | None, int]:
         return None, start
     token = tokens[start]
     if token.token_type == TokenType.L_PAREN:
-        inner, i = _union_chain(tokens, start + 1)
-        if inner is None:
-            name, i = _operand(tokens, start + 1)
-            inner = name
-        if inner is None or i >= len(tokens) or tokens[i].token_type != TokenType.R_PAREN:
+        parts, i = _chain(tokens, start + 1)
+        if not parts or i >= len(tokens) or tokens[i].token_type != TokenType.R_PAREN:
             return None, start
-        return inner, i + 1
+        return _joined(parts, tokens[start + 1]), i + 1
     if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
         return [token], start + 1
     return None, start

@@ -18,7 +18,7 @@ from penstock.model.schema import (
     DataType,
     decimal,
 )
-from penstock.query.expressions import Expression, Literal
+from penstock.query.expressions import Call, Expression, Literal
 
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
@@ -123,3 +123,12 @@ def can_cast(source: DataType, target: DataType) -> bool:
     if source == STRING:
         return target.is_integer or target in (DOUBLE, TIMESTAMP)
     return (source.is_numeric and target.is_numeric) or (source, target) == (DATE, TIMESTAMP)
+
+
+def converted(expression: Expression, type_: DataType) -> Expression:
+    """The expression in a type; NULL takes it as it is."""
+    if expression.type == type_:
+        return expression
+    if isinstance(expression, Literal) and expression.value is None:
+        return Literal(None, type_)
+    return Call("cast", (expression,), type_)

@@ -23,6 +23,7 @@ Functions = Mapping[str, Callable[..., object]]
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
+DEEPEST = 12
 _PLAIN = (int, str, bool, type(None))
 
 
@@ -59,18 +60,33 @@ class RowCode:
 
     def text(self, expression: Expression, schema: Schema) -> str:
         """The expression in parentheses, or an atom."""
+        return self._text(expression, schema)[0]
+
+    def _text(self, expression: Expression, schema: Schema) -> tuple[str, int]:
+        """The text, and how many calls stand in one another in it: Python reads no more than so many parentheses.
+
+        What is deeper than `DEEPEST` becomes a function of its own.
+        """
         match expression:
             case Column(name=name):
-                return f"row[{schema.index(name)}]"
+                return f"row[{schema.index(name)}]", 0
             case Literal(value=value):
-                return repr(value) if type(value) in _PLAIN else self.name(value)
-            case Call(name=name, args=args):
-                parts = [self.text(a, schema) for a in args]
-                if name.startswith(USER):
-                    return self._user(expression, parts)
-                if name in LAZY:
-                    return self._lazy(name, parts)
-                return self._strict(expression, parts)
+                return repr(value) if type(value) in _PLAIN else self.name(value), 0
+            case Call(args=args):
+                inner = [self._text(a, schema) for a in args]
+                text = self._call(expression, [part for part, _ in inner])
+                height = 1 + max((height for _, height in inner), default=0)
+                if height < DEEPEST:
+                    return text, height
+                function = eval(compile(f"lambda row: {text}", "<penstock expression>", "eval"), self.names)
+                return f"{self.name(function)}(row)", 0
+
+    def _call(self, call: Call, parts: list[str]) -> str:
+        if call.name.startswith(USER):
+            return self._user(call, parts)
+        if call.name == "in" and _is_plain_list(call.args):
+            return self._in(call, parts[0])
+        return self._lazy(call.name, parts) if call.name in LAZY else self._strict(call, parts)
 
     def over_rows(self, text: str) -> RowsFunction:
         """A text over a variable `rows` as a function."""
@@ -91,6 +107,14 @@ class RowCode:
         plain = call.name.removeprefix(USER).lower()
         user = timestamp_aware(self.functions[plain], [a.type == TIMESTAMP for a in call.args], call.type, plain)
         return f"{self.name(user)}({', '.join(parts)})"
+
+    def _in(self, call: Call, part: str) -> str:
+        """A list of constants is looked up in a set."""
+        values = {o.value for o in call.args[1:] if isinstance(o, Literal)}
+        missing = "None" if None in values else "False"
+        temporary = self._temporary()
+        found = f"True if {temporary} in {self.name(frozenset(values - {None}))} else {missing}"
+        return f"(None if ({temporary} := {part}) is None else {found})"
 
     def _lazy(self, name: str, parts: list[str]) -> str:
         if name == "is_null":
@@ -137,6 +161,11 @@ class RowCode:
         if name == "modulo" and type_.is_integer:
             return f"({values[0]} % {values[1]} if {values[0]} >= 0 and {values[1]} > 0 else {general})"
         return general
+
+
+def _is_plain_list(args: Sequence[Expression]) -> bool:
+    """Whether the options of IN are constants that are equal when Python says so; NaN is not."""
+    return all(isinstance(o, Literal) for o in args[1:]) and not any(a.type.is_fractional for a in args)
 
 
 def _timestamp_to_string(args: list[Any], type_: DataType) -> str:

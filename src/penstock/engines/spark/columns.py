@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column
@@ -129,7 +128,7 @@ def _call(name: str, parts: list[Column], type_: str) -> Column:
         case "is_null":
             return parts[0].isNull()
         case "in":
-            return reduce(lambda a, b: a | b, [parts[0] == option for option in parts[1:]])
+            return _either([parts[0] == option for option in parts[1:]])
         case "cast":
             return parts[0].cast(type_)
         case "time_add":
@@ -141,6 +140,15 @@ def _call(name: str, parts: list[Column], type_: str) -> Column:
                 result = result.when(condition, value)
             return result.otherwise(parts[-1])
     raise KeyError(f"no Spark column for {name}")
+
+
+def _either(conditions: list[Column]) -> Column:
+    """One of them, as a tree as shallow as can be: Spark goes through it by recursion."""
+    while len(conditions) > 1:
+        pairs = zip(conditions[::2], conditions[1::2], strict=False)
+        odd = conditions[-1:] if len(conditions) % 2 else []
+        conditions = [a | b for a, b in pairs] + odd
+    return conditions[0]
 
 
 def _user(function: UserFunction, call: e.Call, functions: Mapping[str, UserFunction]) -> Column:

@@ -1,0 +1,91 @@
+"""Spark's dialect of sqlglot, with what ours needs besides: quotes written twice, and a place for every node.
+
+A node's place is the offset in the user's text where it begins: that of the first of its parts that knows one. Nodes
+without parts (NULL, an interval, a call without arguments) take that of the token which was read last.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import TypeVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token
+
+E = TypeVar("E", bound=exp.Expr)
+NESTING = 64
+"""So deep may parentheses, CASE, NOT and sub-queries stand in one another, and operators in a bound expression."""
+_ROOM = 6000
+"""Frames that the parser needs for that depth, with a margin."""
+
+
+class PenstockDialect(Spark):
+    """What queries are read with."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """`'it''s'` is one text, as in Spark 4; sqlglot's own takes it for two that stand side by side."""
+
+        STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012
+
+    class Parser(SparkParser):
+        """Marks every node with a place."""
+
+        def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
+            """The node, with the place of the last token unless it has one."""
+            result = super().expression(instance, token, comments)
+            last: Token | None = self._prev
+            if last is not None and "start" not in result.meta:
+                result.update_positions(last)
+            return result
+
+
+DIALECT = PenstockDialect()
+
+
+def offset_of(node: exp.Expr) -> int:
+    """Where a node begins in the text; its parent knows if no part of it does."""
+    at: exp.Expr | None = node
+    while at is not None:
+        starts = [int(m["start"]) for n in at.walk() if "start" in (m := n.meta)]
+        if starts:
+            return min(starts)
+        at = at.parent
+    return 0
+
+
+def line_and_column(sql: str, offset: int) -> tuple[int, int]:
+    """Line and column of an offset, both from 1."""
+    return sql.count("\n", 0, offset) + 1, offset - sql.rfind("\n", 0, offset)
+
+
+def position(node: exp.Expr, sql: str) -> tuple[int, int]:
+    """Line and column where a node begins."""
+    return line_and_column(sql, offset_of(node))
+
+
+_room_lock = Lock()
+_room_used: list[int] = []
+
+
+@contextmanager
+def room_to_recurse() -> Iterator[None]:
+    """Python's limit on recursion raised while a query is read: the parser takes about 25 frames a level.
+
+    The limit is the process's, so it is taken back when the last of several threads leaves.
+    """
+    with _room_lock:
+        _room_used.append(sys.getrecursionlimit())
+        sys.setrecursionlimit(max(_ROOM, _room_used[0]))
+    try:
+        yield
+    finally:
+        with _room_lock:
+            before = _room_used[0]
+            _room_used.pop()
+            if not _room_used:
+                sys.setrecursionlimit(before)

@@ -1,0 +1,63 @@
+"""What the columns of a result are called, and projections that carry the time along."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlglot import exp
+
+from penstock.query.expressions import Column, Expression
+from penstock.query.nodes import WINDOW_FIELDS, Node, Project
+from penstock.query.reading import Reading
+from penstock.query.scope import AGGREGATES
+
+
+def item_name(item: exp.Expr, bound: Expression, index: int, reading: Reading) -> str:
+    """The name of an output column: the alias, the column's own, or one made from the aggregate."""
+    if isinstance(item, exp.Alias):
+        return reading.name(item, "alias")
+    if isinstance(item, exp.Column) and isinstance(bound, Column):
+        if not bound.name.startswith("__"):
+            return bound.name
+        # A group key of an inner window beside the columns of the outer one.
+        return f"group_{item.name.lower()}" if item.name.lower() in WINDOW_FIELDS else str(item.name)
+    if type(item) in AGGREGATES or isinstance(item, exp.Anonymous):
+        function = AGGREGATES.get(type(item)) or item.name.lower()
+        inner = item.expressions[0] if isinstance(item, exp.Anonymous) and item.expressions else item.this
+        if isinstance(inner, exp.Distinct):
+            inner = inner.expressions[0]
+        return f"{function}_{inner.name}" if isinstance(inner, exp.Column) else str(function)
+    return f"col{index}"
+
+
+def unique(columns: list[tuple[str, Expression]]) -> list[tuple[str, Expression]]:
+    """Names made different by a number where the query gives one twice."""
+    seen: set[str] = set()
+    result = []
+    for name, expression in columns:
+        given, n = name, 2
+        while given.lower() in seen:
+            given, n = f"{name}_{n}", n + 1
+        seen.add(given.lower())
+        result.append((given, expression))
+    return result
+
+
+def fresh(name: str, taken: Collection[str]) -> str:
+    """The name, or one made from it that is not taken; names do not mind case."""
+    lower = {t.lower() for t in taken}
+    while name.lower() in lower:
+        name = "_" + name
+    return name
+
+
+def projected(node: Node, columns: list[tuple[str, Expression]]) -> Project:
+    """A projection that carries the time along, hidden if it is not among the columns."""
+    time = node.schema.time
+    assert time is not None
+    for name, expression in columns:
+        if isinstance(expression, Column) and expression.name == time:
+            return Project(node, tuple(columns), name)
+    hidden = fresh("__time", [name for name, _ in columns])
+    carried = (hidden, Column(time, node.schema[time].type))
+    return Project(node, (*columns, carried), hidden, frozenset({hidden}))
