@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from pathlib import Path
+from threading import Barrier
 
 import pytest
 
 from penstock.errors import LeaseError, StorageError
 from penstock.storage import lease as leases
-from penstock.storage.files import place_of
+from penstock.storage.files import Place, place_of
 from penstock.storage.lease import Lease, acquire, is_dead, me
 from tests.storage.conftest import Places
 
@@ -112,3 +115,31 @@ def test_a_damaged_lease_is_told(places: Places) -> None:
     with pytest.raises(StorageError, match="lease is damaged") as error:
         acquire(places("home"), "run1")
     assert "delete that file" in error.value.hint
+
+
+def test_of_many_that_find_a_dead_holder_one_gets_its_place(tmp_path: Path) -> None:
+    for round_ in range(20):
+        folder = place_of(str(tmp_path / str(round_)))
+        dead = replace(me("run1"), pid=os.getppid(), began="1")
+        (folder / "lease.json").write_json(asdict(dead))
+        together = Barrier(8)
+
+        def try_it(number: int, folder: Place = folder, together: Barrier = together) -> Lease | None:
+            together.wait()
+            try:
+                return acquire(folder, f"run{number}")
+            except LeaseError:
+                return None
+
+        with ThreadPoolExecutor(8) as pool:
+            held = [lease for lease in pool.map(try_it, range(8)) if lease is not None]
+        assert len(held) == 1
+        held[0].check()
+
+
+def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".lease.lock").mkdir()  # rights do not stop root, a folder in its place does
+    with pytest.raises(StorageError, match="cannot be held") as error:
+        acquire(place_of(str(tmp_path / "home")), "run1")
+    assert error.value.where == str(tmp_path / "home")

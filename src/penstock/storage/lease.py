@@ -8,20 +8,22 @@ of. While it is held a thread renews it. Whoever finds it
 - held elsewhere waits until nothing was heard for `expires` seconds; clocks may differ by less than that.
 
 A driver asks `check` before every record it puts. If its lease was taken (it was thought dead: a suspended machine, a
-network that was gone) it stops there. On a disk, taking over is a rename that only one can win; on an object store two
-that take over in the same moment both write, both look again after a moment, and the one that is not named gives up.
+network that was gone) it stops there. On a disk, looking and writing are one step, under a lock of the file system that
+ends with its process; on an object store two that take over in the same moment both write, both look again after a
+moment, and the one that is not named gives up.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import fcntl
 import os
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
@@ -126,9 +128,10 @@ class Lease:
 
     def renew(self) -> None:
         """A sign of life."""
-        self.check()
-        self.holder = replace(self.holder, beat=self.clock())
-        self.file.write_json(asdict(self.holder))
+        with _alone(self.file):
+            self.check()
+            self.holder = replace(self.holder, beat=self.clock())
+            self.file.write_json(asdict(self.holder))
 
     def keep(self, in_use: Callable[[], bool] = lambda: True, every: float = EVERY) -> None:
         """Renew in the background until released, lost, or no longer in use."""
@@ -150,7 +153,7 @@ class Lease:
         """Give the place back, if it is still held."""
         self._ended.set()
         _ours.pop(self.holder.token, None)
-        with contextlib.suppress(StorageError, FileNotFoundError):
+        with contextlib.suppress(StorageError, FileNotFoundError), _alone(self.file):
             self.check()
             self.file.delete()
 
@@ -159,16 +162,10 @@ def acquire(folder: Place, run: str, *, expires: float = EXPIRES, clock: Callabl
     """Hold a place, or raise and say who does."""
     file = folder / "lease.json"
     mine = me(run, expires, clock)
-    lease = Lease(file, mine, clock)
-    _ours[mine.token] = lambda: True
-    for _ in range(3):
-        if file.put_json(asdict(mine)):
-            return lease
+    folder.make_folder()
+    with _alone(file):
         found = _read(file)
-        if found is None:
-            continue
-        if not is_dead(found, clock):
-            _ours.pop(mine.token)
+        if found is not None and not is_dead(found, clock):
             raise LeaseError(
                 "Another driver is running here.",
                 where=str(folder),
@@ -176,26 +173,36 @@ def acquire(folder: Place, run: str, *, expires: float = EXPIRES, clock: Callabl
                 hint="stop it first; if it is dead on another machine, its place is free after "
                 f"{found.expires:.0f} seconds without a sign of life",
             )
-        if _take(file, mine):
-            return lease
-    _ours.pop(mine.token)
-    raise LeaseError("Several drivers start here at once.", where=str(folder), hint="start one of them, once more")
+        file.write_json(asdict(mine))
+        _ours[mine.token] = lambda: True
+    if not file.is_local:
+        time.sleep(SETTLE)
+        named = _read(file)
+        if named is None or named.token != mine.token:
+            _ours.pop(mine.token)
+            raise LeaseError(
+                "Several drivers start here at once.", where=str(folder), hint="start one of them, once more"
+            )
+    return Lease(file, mine, clock)
 
 
-def _take(file: Place, mine: Holder) -> bool:
-    """Take over a dead holder's place; whether it was this one that did."""
-    if file.is_local:
-        grave = file.folder / f".{mine.token}.dead"
-        try:
-            file.move(grave)
-        except FileNotFoundError:
-            return False
-        grave.delete()
-        return file.put_json(asdict(mine))
-    file.write_json(asdict(mine))
-    time.sleep(SETTLE)
-    found = _read(file)
-    return found is not None and found.token == mine.token
+@contextlib.contextmanager
+def _alone(file: Place) -> Iterator[None]:
+    """On a disk, keep every other process and thread from looking at the lease or writing it."""
+    if not file.is_local:
+        yield
+        return
+    try:
+        lock = open(f"{file.folder.path}/.lease.lock", "a")  # noqa: SIM115
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            "The place cannot be held.", where=str(file.folder), got=str(error), hint="look at the rights of the folder"
+        ) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _read(file: Place) -> Holder | None:
