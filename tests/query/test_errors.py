@@ -72,6 +72,12 @@ CASES = [
     ("SELECT count(*) [RANGE 9 rows, SLIDE 1 row, WA row-num, ^PA zz] FROM nums", "partitioning attribute", "zz"),
     ("SELECT count(*) [RANGE 9 rows, ^SLIDE 1 day, WA row-num, PA k] FROM nums", "SLIDE must be a number of rows"),
     ("SELECT count(*) [RANGE 9, RATTR t, SLIDE 1 row, ^SATTR k] FROM nums", "SATTR must be row-num or rank"),
+    (
+        "SELECT count(*) [RANGE 9, RATTR t, SLIDE 1 row, ^SATTR row-num] FROM (SELECT t, k AS row_num FROM nums) i",
+        "SATTR row-num counts rows by arrival, and the stream has a column of that name",
+        "row_num",
+        "rename the column",
+    ),
     ("SELECT count(*) [RANGE 9, RATTR t, SLIDE 1 row, ^SATTR rank(zz)] FROM nums", "rank() must be on", "rank(t)"),
     ("SELECT count(*) [RANGE 9, RATTR t, SLIDE 1 row, ^SATTR rank(k)] FROM nums", "rank() must be on", "k"),
     ("SELECT count(*) ^[RANGE 9, SLIDE 1, WA t FROM nums", "not closed", "no ']'"),

@@ -142,11 +142,34 @@ def test_q5_5_slide_by_tuple() -> None:
     assert result == TDB([((31, 24, 31, 7, 1), 31, 32), ((39, 32, 39, 3, 1), 39, 40)])
 
 
-def test_slide_by_tuple_counts_the_rows_that_reach_the_window() -> None:
-    # of 1, 2, 3, 4 the selection leaves 2, 3, 4; the second of those ends the one window
+def test_rows_are_numbered_before_a_selection() -> None:
+    # number  0   1   2   3   4   5       SLIDE 2: the rows 1, 3 and 5 end windows
+    # time    1   2   3   4   5   6
+    # WHERE   -   x   x   x   x   -       row 5 does not get to the window, so no window ends with it
+    arrivals = main((1, "x", 0), (2, "x", 1), (3, "x", 1), (4, "x", 1), (5, "x", 1), (6, "x", 0))
     sql = "SELECT count(*) AS n [RANGE 8, RATTR ts, SLIDE 2 rows, SATTR row-num] FROM Main WHERE length > 0"
-    result = run(sql, main((1, "x", 0), (2, "x", 1), (3, "x", 1), (4, "x", 1)))
-    assert payloads(result) == [(3, -4, 3, 2)]
+    assert payloads(run(sql, arrivals)) == [(2, -5, 2, 1), (4, -3, 4, 3)]
+    sql = "SELECT count(*) AS n [RANGE 2 rows, SLIDE 2 rows, WA row-num] FROM Main WHERE length > 0"
+    assert payloads(run(sql, arrivals)) == [(0, 0, 2, 1), (1, 2, 4, 2), (2, 4, 6, 1)]
+
+
+def test_late_rows_have_numbers_too() -> None:
+    # number  0   1   2   3
+    # time    1   9   2!  10      2 is late: it is numbered 2, and counts where rows are taken by number alone
+    arrivals = main((1, "x", 1), (9, "x", 10), (2, "x", 100), (10, "x", 1000))
+
+    def with_late(sql: str) -> list[object]:
+        return payloads(evaluate(bind(sql, catalog()), arrivals, late=[2]))
+
+    numbers = "SELECT sum(length) AS s [RANGE 2 rows, SLIDE 2 rows, WA row-num] FROM Main"
+    assert with_late(numbers) == [(0, 0, 2, 11), (1, 2, 4, 1100)]
+    assert with_late(numbers + " WHERE length > 9") == [(0, 0, 2, 10), (1, 2, 4, 1100)]
+    inner = "FROM (SELECT length FROM Main WHERE length > 9) i"  # numbered as the sub-query puts them out
+    assert with_late(numbers.replace("FROM Main", inner)) == [(0, 0, 2, 110), (1, 2, 4, 1000)]
+    tuples = "SELECT sum(length) AS s [RANGE 100, RATTR ts, SLIDE 2 rows, SATTR row-num] FROM Main"
+    assert with_late(tuples) == [(9, -90, 9, 11), (10, -89, 10, 1011)]
+    times = "SELECT sum(length) AS s [RANGE 20, SLIDE 20, WA ts] FROM Main"
+    assert with_late(times) == [(0, 0, 20, 1011)]
 
 
 def test_q5_6_slide_by_rank() -> None:

@@ -10,13 +10,13 @@ from penstock.query.nodes import AnyWindow, LandmarkWindow, PartitionedWindow, S
 from penstock.reference.windows import Extent, extents
 from penstock.testing.strategies import disordered_times, sliding_windows
 
-SCHEMA = schema_of([("ts", "bigint"), ("k", "string")], "ts")
+SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("n", "bigint")], "ts")
 TEN_O_CLOCK = 10 * 60 * MINUTE
 
 
 def found(window: AnyWindow, *times: int) -> list[tuple[int, int, int, list[int]]]:
     """Id, start, end and times of each window over rows with these times."""
-    return [shown(e) for e in extents(window, [(t, "a") for t in times], SCHEMA)]
+    return [shown(e) for e in extents(window, [(t, "a", n) for n, t in enumerate(times)], SCHEMA)]
 
 
 def shown(extent: Extent) -> tuple[int, int, int, list[int]]:
@@ -80,7 +80,7 @@ def test_no_rows_no_windows() -> None:
         sliding(10, 5),
         LandmarkWindow("ts", Domain.INTEGER, 60),
         PartitionedWindow("ts", Domain.INTEGER, 2, 1, ("k",)),
-        SlideByTupleWindow("ts", Domain.INTEGER, 8, 1, False),
+        SlideByTupleWindow("ts", Domain.INTEGER, 8, 1, "n"),
     ]
     assert [found(w) for w in windows] == [[], [], [], []]
 
@@ -132,12 +132,12 @@ def test_partitions_number_their_own_rows() -> None:
 
 def test_null_is_a_partition() -> None:
     window = PartitionedWindow("ts", Domain.INTEGER, 2, 2, ("k",))
-    result = extents(window, [(0, None), (1, "a"), (2, None)], SCHEMA)
+    result = extents(window, [(0, None, 0), (1, "a", 1), (2, None, 2)], SCHEMA)
     assert sorted(len(e.rows) for e in result) == [1, 2]
 
 
 def by_tuple(range_: int, slide: int = 1, by_rank: bool = False) -> SlideByTupleWindow:
-    return SlideByTupleWindow("ts", Domain.INTEGER, range_, slide, by_rank)
+    return SlideByTupleWindow("ts", Domain.INTEGER, range_, slide, None if by_rank else "n")
 
 
 def test_a_slide_by_tuple_window_reaches_back_and_leaves_its_far_end_out() -> None:

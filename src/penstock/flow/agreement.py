@@ -199,11 +199,13 @@ class _Trial:
         read = tuple(_in_its_types(s) for s in streams if s.name in names)
         return _Trial(sql, plan, read, flow.catalog)
 
-    def oracle(self, kept: Mapping[str, Sequence[Row]]) -> TDB:
-        """The result over the rows that count."""
+    def oracle(self, data: Mapping[str, Sequence[tuple[Row, bool]]]) -> TDB:
+        """The result over the data, of which each row is late or not."""
+        order, late = in_step(self.streams, data)
         return evaluate(
             self.plan,
-            in_step(self.streams, kept),
+            order,
+            late=late,
             functions={name: f.function for name, f in self.catalog.functions.items()},
             aggregates={name: a for name, (a, _) in self.catalog.aggregates.items()},
         )
@@ -243,25 +245,28 @@ def _verdict(trial: _Trial, evaluator: Evaluator, run: Callable[[], Findings]) -
 
 
 def _expected(trial: _Trial, evaluator: Evaluator, got: Findings | None) -> Findings:
-    kept: dict[str, Sequence[Row]] = {}
+    data: dict[str, Sequence[tuple[Row, bool]]] = {}
     late: Counter[Event] = Counter()
     dead = 0
+    judged_by_time = {n.name for n in trial.plan.walk() if isinstance(n, Source) and not n.by_arrival}
     for stream in trial.streams:
         dead += stream.untimed
         if evaluator == "spark batch":
-            kept[stream.name] = stream.data(trial.catalog)
+            data[stream.name] = [(row, False) for row in stream.data(trial.catalog)]
             continue
         by_batch = evaluator == "spark streaming"
         judged = stream.judge("batch" if by_batch else "row", trial.catalog)
-        dead += len(judged.backwards) + len(judged.ambiguous)
+        dead += len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead)
         if by_batch and isinstance(stream.progress, Bounded) and stream.progress.rows is not None:
             found = _late_of(stream.name, got.late if got is not None else TDB())
-            kept[stream.name] = _without(stream, stream.data(trial.catalog), found)
+            data[stream.name] = [(row, False) for row in _without(stream, stream.data(trial.catalog), found)]
             late += found
         else:
-            kept[stream.name] = judged.on_time
+            data[stream.name] = judged.data
+            if stream.name not in judged_by_time:
+                continue
             late += Counter(_late_event(stream, row, bound) for row, bound in judged.late)
-    result = trial.oracle(kept)
+    result = trial.oracle(data)
     on_spark = evaluator in ("spark batch", "spark streaming")
     return Findings(observable(result, trial.plan.schema) if on_spark else result, TDB(late), dead)
 

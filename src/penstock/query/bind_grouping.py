@@ -24,7 +24,16 @@ from penstock.query.bind_window import WindowBinder, tick_window
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import USER, AggregateCall, Column, Expression
 from penstock.query.naming import fresh, item_name, projected, unique
-from penstock.query.nodes import WINDOW_FIELDS, AnyWindow, Node, PartitionedWindow, Project, Select, WindowAggregate
+from penstock.query.nodes import (
+    WINDOW_FIELDS,
+    AnyWindow,
+    Node,
+    PartitionedWindow,
+    Project,
+    Select,
+    SlideByTupleWindow,
+    WindowAggregate,
+)
 from penstock.query.reading import shown
 from penstock.query.scope import Scope, aggregate_name
 from penstock.query.typing import aggregate_type
@@ -311,6 +320,8 @@ class GroupingBinder:
         columns: dict[str, Expression] = {time: Column(time, node.schema[time].type)}
         for name, bound in self.grouping.keys.items():
             columns.setdefault(name, bound)
+        if isinstance(self.window, SlideByTupleWindow) and self.window.number is not None:
+            columns[self.window.number] = Column(self.window.number, node.schema[self.window.number].type)
         for bound, name in self.grouping.arguments.items():
             columns[name] = bound
         return Project(node, tuple(columns.items()), time, frozenset({time} - set(self.grouping.keys)))

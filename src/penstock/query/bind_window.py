@@ -10,12 +10,15 @@ from penstock.errors import QueryError
 from penstock.model.schema import Schema
 from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, Span
+from penstock.query.arrival import numbered
 from penstock.query.catalog import closest
 from penstock.query.clause import WindowClause
 from penstock.query.nodes import (
     ROW_NUMBER,
     AnyWindow,
     LandmarkWindow,
+    Node,
+    NumberRows,
     PartitionedWindow,
     SlideByTupleWindow,
     SlidingWindow,
@@ -47,8 +50,25 @@ class WindowBinder:
     @property
     def counts_arrivals(self) -> bool:
         """Whether the window counts rows by arrival, so that rows must be numbered first."""
-        name = self.clause.wa
-        return name is not None and name.lower() in ROW_NUMBER_NAMES and self._row_number_column() is None
+        return self._slides_by_number or (
+            (self.clause.wa or "").lower() in ROW_NUMBER_NAMES and self._row_number_column() is None
+        )
+
+    @property
+    def _slides_by_number(self) -> bool:
+        return (self.clause.sattr or "").lower() in ROW_NUMBER_NAMES and self.clause.sattr_rank is None
+
+    def numbered(self, node: Node) -> NumberRows:
+        """The rows of a node with their numbers, which are their time unless only SLIDE counts them."""
+        given = self._row_number_column()
+        if self._slides_by_number and given is not None:
+            raise self.error(
+                "SATTR row-num counts rows by arrival, and the stream has a column of that name.",
+                "sattr",
+                got=given,
+                hint="rename the column in a sub-query, or slide by RANGE and SLIDE on it as the stream's time",
+            )
+        return numbered(node, keeps_time=self._slides_by_number)
 
     def _row_number_column(self) -> str | None:
         return next((f.name for f in self.schema.fields if f.name.lower() in ROW_NUMBER_NAMES), None)
@@ -197,7 +217,7 @@ class WindowBinder:
             )
         domain = self.schema.domain
         return SlideByTupleWindow(
-            attribute, domain, self._length("range", domain), self._rows("slide"), rank is not None
+            attribute, domain, self._length("range", domain), self._rows("slide"), None if rank else ROW_NUMBER
         )
 
 

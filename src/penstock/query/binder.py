@@ -21,7 +21,7 @@ from penstock.query.clause import WindowClause
 from penstock.query.dialect import NESTING, position, room_to_recurse
 from penstock.query.expressions import Column, Expression
 from penstock.query.naming import fresh, item_name, projected, unique
-from penstock.query.nodes import Distinct, Node, NumberRows, Project, Select, Union
+from penstock.query.nodes import Distinct, Node, Project, Select, Union
 from penstock.query.reading import Reading, shown
 from penstock.query.scope import Scope, aggregate_name
 from penstock.query.tokens import MARKER, parse
@@ -194,7 +194,7 @@ class _Binder:
         items, clause = self._take_markers(tree)
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
         if window is not None and window.counts_arrivals:
-            scope.node = NumberRows(scope.node)
+            scope.node = window.numbered(scope.node)
         binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._plain(n, scope, binder))
         where = self.reading.part(tree, "where")
         if where is not None:

@@ -62,6 +62,8 @@ class Source(Node):
     declared: StreamProperties
     max_ahead: int | None = None
     """A row further than so many ticks beyond what the stream has reached is a dead letter."""
+    by_arrival: bool = False
+    """Whether rows are only numbered as they arrive: then nothing is late, and nothing follows from their time."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -77,7 +79,8 @@ class Source(Node):
     def label(self) -> str:
         """Name, time and progress."""
         ahead = "" if self.max_ahead is None else f", at most {show_span(self.max_ahead, self.fields.domain)} ahead"
-        return f"Source {self.name} (time {self.fields.time}, {self.progress}{ahead})"
+        arrival = ", by arrival" if self.by_arrival else ""
+        return f"Source {self.name} (time {self.fields.time}, {self.progress}{ahead}{arrival})"
 
 
 @dataclass(frozen=True)
@@ -94,16 +97,22 @@ class Unary(Node):
 
 @dataclass(frozen=True)
 class NumberRows(Unary):
-    """Rows numbered from 0 as they arrive; the number becomes their time."""
+    """Rows numbered from 0 as they arrive, late ones too; the number becomes their time unless they keep their own."""
+
+    keeps_time: bool = False
 
     @cached_property
     def schema(self) -> Schema:
         """The input's columns and the row number."""
-        return Schema((*self.input.schema.fields, Field(ROW_NUMBER, BIGINT)), ROW_NUMBER)
+        below = self.input.schema
+        fields = (*below.fields, Field(ROW_NUMBER, BIGINT))
+        return Schema(fields, below.time, below.lifetime) if self.keeps_time else Schema(fields, ROW_NUMBER)
 
     @cached_property
     def properties(self) -> StreamProperties:
         """Row numbers are strictly ordered."""
+        if self.keeps_time:
+            return self.input.properties
         return StreamProperties(ordered=True, strictly_ordered=True, key=frozenset({ROW_NUMBER}), max_disorder=0)
 
 
@@ -314,11 +323,17 @@ class PartitionedWindow(Window):
 
 @dataclass(frozen=True)
 class SlideByTupleWindow(Window):
-    """A window ends at every `slide`-th row, by arrival or by rank of the range attribute, and reaches back `range`."""
+    """A window ends at every `slide`-th row, by number or by rank of the range attribute, and reaches back `range`."""
 
     range: int
     slide: int
-    by_rank: bool
+    number: str | None
+    """The column with the numbers of rows by arrival; None where rows are ranked."""
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether rows are counted in order of the range attribute."""
+        return self.number is None
 
     def __str__(self) -> str:
         """As a clause."""

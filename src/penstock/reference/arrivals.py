@@ -85,14 +85,22 @@ class Arrivals:
         return lambda row: any(row[i] is not None for i in silent)
 
 
-def in_step(streams: Sequence[Arrivals], kept: Mapping[str, Sequence[Row]]) -> list[tuple[str, Row]]:
-    """The kept rows of all streams in one order of arrival; each stream's are a subsequence of its own."""
-    waiting = {stream.name: deque(kept[stream.name]) for stream in streams}
+def in_step(
+    streams: Sequence[Arrivals], data: Mapping[str, Sequence[tuple[Row, bool]]]
+) -> tuple[list[tuple[str, Row]], list[int]]:
+    """The data of all streams, each row with whether it is late, in one order of arrival; and the places of late ones.
+
+    Each stream's are a subsequence of its own.
+    """
+    waiting = {stream.name: deque(data[stream.name]) for stream in streams}
     order: list[tuple[str, Row]] = []
+    late: list[int] = []
     for step in range(max((len(s.batches) for s in streams), default=0)):
         for stream in streams:
             queue = waiting[stream.name]
             for row in stream.batches[step] if step < len(stream.batches) else ():
-                if queue and queue[0] is row:
-                    order.append((stream.name, queue.popleft()))
-    return order
+                if queue and queue[0][0] is row:
+                    if queue.popleft()[1]:
+                        late.append(len(order))
+                    order.append((stream.name, row))
+    return order, late

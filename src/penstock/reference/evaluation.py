@@ -1,9 +1,10 @@
 """The TDB of a query, node by node, over everything that ever arrives.
 
-`arrivals` is the global sequence of rows that are on time. Each row keeps its place in it, so that numbering by
-arrival means the same after a selection, a projection or a union. The results of an aggregation are placed by their
-windows' ends; between two aggregations that meet in a union, and in what order groups of one window come, nothing is
-defined by arrival, and nothing should be made of it.
+`arrivals` is the global sequence of rows; those that are `late` are left out, except that they get a row number like
+every other, and count where rows are taken by number (`by_arrival`). Each row keeps its place in the sequence, so that
+numbering by arrival means the same after a selection, a projection or a union. The results of an aggregation are placed
+by their windows' ends; between two aggregations that meet in a union, and in what order groups of one window come,
+nothing is defined by arrival, and nothing should be made of it.
 
 DISTINCT keeps one row of those with the same visible values at the same time: per instant, since all rows of a stream
 live equally long (where lifetimes only overlap, as in a union of windows with two origins, both stay).
@@ -11,7 +12,7 @@ live equally long (where lifetimes only overlap, as in a union of windows with t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from penstock.errors import UnsupportedError
 from penstock.model.batch import Row
@@ -30,6 +31,7 @@ def evaluate(
     plan: Node,
     arrivals: Sequence[tuple[str, Row]],
     *,
+    late: Collection[int] = (),
     functions: Mapping[str, Callable[..., object]] | None = None,
     aggregates: Mapping[str, object] | None = None,
 ) -> TDB:
@@ -37,8 +39,9 @@ def evaluate(
 
     Args:
         plan: The bound query.
-        arrivals: The rows that are on time, as (stream, row in the order of the stream's schema), in the order they
-            arrive.
+        arrivals: The rows as (stream, row in the order of the stream's schema), in the order they arrive: those on
+            time, and where the query counts rows by arrival the late ones too.
+        late: The places in `arrivals` of the rows that came late for their stream's time.
         functions: User functions by lower-case name; they get None for null.
         aggregates: User aggregates by lower-case name: objects with `lift`, `combine` and `lower`. They never see
             nulls.
@@ -46,7 +49,7 @@ def evaluate(
     Returns:
         The events: visible values, the row's time, and that plus the lifetime of the plan's schema.
     """
-    evaluator = _Evaluator(arrivals, functions or {}, aggregates or {})
+    evaluator = _Evaluator(arrivals, frozenset(late), functions or {}, aggregates or {})
     schema = plan.schema
     events: list[Event] = []
     for _, row in evaluator.rows(plan):
@@ -58,23 +61,29 @@ def evaluate(
 
 class _Evaluator:
     def __init__(
-        self, arrivals: Sequence[tuple[str, Row]], functions: Functions, aggregates: Mapping[str, object]
+        self,
+        arrivals: Sequence[tuple[str, Row]],
+        late: frozenset[int],
+        functions: Functions,
+        aggregates: Mapping[str, object],
     ) -> None:
-        self.arrivals, self.functions, self.aggregates = arrivals, functions, aggregates
+        self.arrivals, self.late, self.functions, self.aggregates = arrivals, late, functions, aggregates
 
-    def rows(self, node: Node) -> list[Placed]:
-        """All rows that ever come out of a node, by place."""
+    def rows(self, node: Node, *, late_too: bool = False) -> list[Placed]:
+        """All rows that ever come out of a node, by place; `late_too` with those that come of late rows."""
         match node:
             case Source():
-                return [(i, row) for i, (name, row) in enumerate(self.arrivals) if name.lower() == node.name.lower()]
+                named = [(i, row) for i, (name, row) in enumerate(self.arrivals) if name.lower() == node.name.lower()]
+                return [(i, row) for i, row in named if late_too or node.by_arrival or i not in self.late]
             case NumberRows():
-                return [(place, (*row, n)) for n, (place, row) in enumerate(self.rows(node.input))]
+                return self._numbered(node)
             case Select():
-                return [(place, row) for place, row in self.rows(node.input) if self._holds(node, row)]
+                below = self.rows(node.input, late_too=late_too)
+                return [(place, row) for place, row in below if self._holds(node, row)]
             case Project():
-                return [(place, self._projected(node, row)) for place, row in self.rows(node.input)]
+                return [(p, self._projected(node, row)) for p, row in self.rows(node.input, late_too=late_too)]
             case Union():
-                both = [item for branch in node.branches for item in self.rows(branch)]
+                both = [item for branch in node.branches for item in self.rows(branch, late_too=late_too)]
                 return sorted(both, key=lambda item: item[0])  # stable: one row in two branches comes in their order
             case Merge(elements=False):
                 return self._merged(node)
@@ -84,6 +93,14 @@ class _Evaluator:
                 return list(enumerate(self._aggregated(node)))
             case _:
                 raise UnsupportedError("The reference does not know this node.", got=node.label)
+
+    def _numbered(self, node: NumberRows) -> list[Placed]:
+        """Every row that arrives gets a number; where rows keep their time, late ones are left out after that."""
+        numbered = [(p, (*row, n)) for n, (p, row) in enumerate(self.rows(node.input, late_too=node.keeps_time))]
+        if not node.keeps_time:
+            return numbered
+        on_time = {place for place, _ in self.rows(node.input)}
+        return [(place, row) for place, row in numbered if place in on_time]
 
     def _holds(self, node: Select, row: Row) -> bool:
         return value_of(node.predicate, row, node.input.schema, self.functions) is True  # not null

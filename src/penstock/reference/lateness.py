@@ -29,6 +29,8 @@ from penstock.reference.scalars import same
 class Judged:
     """The rows of a stream by what became of them, each in order of arrival."""
 
+    data: tuple[tuple[Row, bool], ...]
+    """All data but rows too far ahead, each with whether it is late."""
     on_time: tuple[Row, ...]
     """Data that counts."""
     late: tuple[tuple[Row, int], ...]
@@ -89,6 +91,7 @@ def judge(
     if isinstance(progress, PerSource) and source_index is None:
         raise StreamError("per_source() needs to know where the source is.", hint="pass source_index=…")
     arrived: list[_Arrival] = []
+    data: list[tuple[Row, bool]] = []
     on_time: list[Row] = []
     late: list[tuple[Row, int]] = []
     punctuation: list[Row] = []
@@ -121,9 +124,11 @@ def judge(
                 arrived.append(_Arrival(time, source, "punctuation", lot))
             elif time < bound:
                 late.append((row, bound))
+                data.append((row, True))
                 arrived.append(_Arrival(time, source, "late", lot))
             else:
                 on_time.append(row)
+                data.append((row, False))
                 arrived.append(_Arrival(time, source, "on time", lot))
             if granularity == "row":
                 bound = max(bound, _bound_after(arrived, progress, domain))
@@ -131,7 +136,14 @@ def judge(
             bound = max(bound, _bound_after(arrived, progress, domain))
         bounds.append(bound)
     return Judged(
-        tuple(on_time), tuple(late), tuple(punctuation), tuple(backwards), tuple(ambiguous), tuple(ahead), tuple(bounds)
+        tuple(data),
+        tuple(on_time),
+        tuple(late),
+        tuple(punctuation),
+        tuple(backwards),
+        tuple(ambiguous),
+        tuple(ahead),
+        tuple(bounds),
     )
 
 

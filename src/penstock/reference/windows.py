@@ -6,8 +6,9 @@
   in to the one that the latest row is first in. `window_start` is the origin, also where rows lie before it.
 - Partitioned: the rows of each partition are ranked from 0 by the windowing attribute (ties by arrival), and the
   ranks have sliding windows with origin 0. Start and end are ranks too.
-- Slide-by-tuple: with rows counted from 0, by arrival at the window or by rank of the range attribute (ties by
-  arrival), the rows numbered `slide-1, 2*slide-1, …` each end a window: "the n-th, 2n-th, … tuple". Its id `w` is
+- Slide-by-tuple: with rows counted from 0, by arrival at the system (their number, which a WHERE does not change) or
+  by rank of the range attribute among the rows at the window (ties by arrival), the rows numbered `slide-1, 2*slide-1,
+  …` each end a window, if they get to it: "the n-th, 2n-th, … tuple". Its id `w` is
   that row's value of the range attribute, `extent(w)` is `w - range < t <= w`, written as `window_start = w - range +
   1` (the first tick inside) and `window_end = w`. Rows that tie each bring a result of their own, and each sees all
   of them: the id is then no key.
@@ -48,7 +49,7 @@ def extents(window: AnyWindow, rows: Sequence[Row], schema: Schema) -> list[Exte
     elif isinstance(window, PartitionedWindow):
         found = list(_partitioned(window, timed, schema))
     else:
-        found = list(_slide_by_tuple(window, timed))
+        found = list(_slide_by_tuple(window, timed, schema))
     return sorted(found, key=lambda e: (e.end, e.wid))
 
 
@@ -94,9 +95,13 @@ def _partitioned(window: PartitionedWindow, timed: Sequence[Timed], schema: Sche
         yield from _sliding(window.range, window.slide, 0, list(enumerate(ranked)))
 
 
-def _slide_by_tuple(window: SlideByTupleWindow, timed: Sequence[Timed]) -> Iterator[Extent]:
-    counted = sorted(timed, key=lambda item: item[0]) if window.by_rank else timed
-    for wid, _ in counted[window.slide - 1 :: window.slide]:
+def _slide_by_tuple(window: SlideByTupleWindow, timed: Sequence[Timed], schema: Schema) -> Iterator[Extent]:
+    if window.number is None:
+        counted = list(enumerate(sorted(timed, key=lambda item: item[0])))
+    else:
+        place = schema.index(window.number)
+        counted = [(_tick(row[place]), (t, row)) for t, row in timed]
+    for wid in [t for number, (t, _) in counted if (number + 1) % window.slide == 0]:
         yield Extent(wid, wid - window.range + 1, wid, tuple(row for t, row in timed if wid - window.range < t <= wid))
 
 

@@ -77,7 +77,8 @@ class Case:
         judged = judge(
             self.progress, 0, self.batches, granularity="row", source_index=1, domain=SCHEMA.domain
         )  # fmt: skip
-        return evaluate(self.plan, [("s", row) for row in judged.on_time]), judged.bounds
+        late = [place for place, (_, is_late) in enumerate(judged.data) if is_late]
+        return evaluate(self.plan, [("s", row) for row, _ in judged.data], late=late), judged.bounds
 
     def execution(self, builder: Builder | None = None) -> LocalExecution:
         return LocalExecution(self.plan, catalog(self.progress), builder)
@@ -138,6 +139,10 @@ def plain_queries(draw: st.DrawFn) -> Case:
                 "SELECT k, ts FROM s UNION ALL SELECT k, ts FROM s",
                 "SELECT ts, k, count(*) AS n FROM s GROUP BY ts, k",
                 "SELECT sum(v) AS x [RANGE 4 rows, SLIDE 3 rows, WA row-num] FROM s WHERE k = 'a'",
+                "SELECT k, count(*) AS n [RANGE 5 rows, SLIDE 2 rows, WA row-num] FROM s UNION s GROUP BY k",
+                "SELECT max(ts) AS t [RANGE TUMBLING 3 rows, WA row-num] FROM (SELECT ts FROM s WHERE v > 3) i",
+                "SELECT sum(n) AS m [RANGE 3 rows, SLIDE 3 rows, WA row-num] "
+                "FROM (SELECT count(*) AS n [RANGE 8, SLIDE 4, WA ts] FROM s) i",
                 "SELECT max(n) AS m [RANGE 24, SLIDE 8, WA window_end] "
                 "FROM (SELECT k, count(*) AS n [RANGE 8, SLIDE 4, WA ts] FROM s GROUP BY k) i",
                 "SELECT window_end, max(n) AS m FROM (SELECT count(*) AS n [RANGE 8, SLIDE 4, WA ts] FROM s) i "

@@ -50,12 +50,20 @@ class Ingest(Operator):
     """What both forms share: splitting a batch, and passing on useful bounds."""
 
     def __init__(
-        self, schema: Schema, tracker: Tracker, marks_of: MarksOf | None = None, useful: tuple[int, int] = (1, 0)
+        self,
+        schema: Schema,
+        tracker: Tracker,
+        marks_of: MarksOf | None = None,
+        useful: tuple[int, int] = (1, 0),
+        *,
+        by_arrival: bool = False,
     ) -> None:
         """`marks_of` gives the tracker what it asks for besides time; `useful`: step and origin of useful bounds."""
         super().__init__(schema)
         self.tracker, self.marks_of = tracker, marks_of
         self.step, self.origin = useful
+        self.by_arrival = by_arrival
+        """Rows are only numbered by whoever follows: none is late, and no bound but the end is of use."""
         self.passed_on = BoundMemory()
         self.guard = tracker if isinstance(tracker, GuardedTracker) else None
         self.is_punctuated = isinstance(self.guard.inner if self.guard else tracker, PunctuationTracker)
@@ -70,6 +78,8 @@ class Ingest(Operator):
         """The rows on time, and those that are late or dead; punctuation rows are neither."""
         bounds = np.broadcast_to(np.asarray(before, np.int64), times.shape)
         late = times < bounds
+        if self.by_arrival and not self.has_ended:
+            late = late & (np.asarray(marks) != DATA) if self.is_punctuated else np.zeros(len(times), np.bool_)
         keep = ~late
         rejected: list[Rejected] = []
         needed = self.needed()
@@ -126,6 +136,11 @@ class Ingest(Operator):
         bound: int | None = self.pages.get("outside")
         return MIN_TICK if bound is None else bound
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the stream was ended from outside."""
+        return self.outside() == END_OF_TIME
+
     def feedback(self, bound: int) -> int | None:
         """Rows that are not needed are skipped: they count for progress and go no further."""
         needed = bound if bound == END_OF_TIME else bound - self.schema.lifetime
@@ -149,7 +164,7 @@ class Ingest(Operator):
 
     def pass_on(self, bound: int) -> Outputs:
         """The bound as punctuation, if it says something new that is of use."""
-        if bound == MIN_TICK:
+        if bound == MIN_TICK or (self.by_arrival and bound != END_OF_TIME):
             return
         useful = bound if bound == END_OF_TIME else (bound - self.origin) // self.step
         if self.passed_on.advance(self.pages, useful):

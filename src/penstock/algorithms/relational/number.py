@@ -1,18 +1,29 @@
-"""Row numbers by arrival, from 0; the number becomes the time, so every batch ends with a punctuation of its own."""
+"""Row numbers by arrival, from 0; the number becomes the time.
+
+No row number comes late, so what is below the next one is complete: a punctuation follows a batch when it passes a
+boundary that the consumer named as useful.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.algorithms.operator import Operator, Outputs
+from penstock.algorithms.operator import BoundMemory, Operator, Outputs
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
+from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 
 
 class NumberOperator(Operator):
     """Counts rows."""
+
+    def __init__(self, schema: Schema, useful: tuple[int, int] = (1, 0)) -> None:
+        """`useful`: step and origin of useful bounds."""
+        super().__init__(schema)
+        self.step, self.origin = useful
+        self.passed_on = BoundMemory()
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Append the number and say how far numbering has come."""
@@ -27,9 +38,10 @@ class NumberOperator(Operator):
         else:
             yield Batch(self.schema, [(*row, n) for n, row in enumerate(batch.rows, first)])
         self.pages.put("next", following)
-        yield self.output_bound(following)
+        if self.passed_on.advance(self.pages, (following - self.origin) // self.step):
+            yield self.output_bound(following)
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Only the end of the input says anything about row numbers."""
-        if punctuation.is_end:
+        if punctuation.is_end and self.passed_on.advance(self.pages, END_OF_TIME):
             yield self.output_bound(END_OF_TIME)

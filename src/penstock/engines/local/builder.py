@@ -63,7 +63,7 @@ class Builder:
             case Source():
                 return self._ingest(node, useful)
             case NumberRows():
-                return NumberOperator(node.schema)
+                return NumberOperator(node.schema, useful)
             case Select(predicate=predicate):
                 below = node.input.schema
                 by_rows = filter_function(predicate, below, self.functions)
@@ -88,7 +88,7 @@ class Builder:
     def _ingest(self, node: Source, useful: tuple[int, int]) -> Operator:
         tracker = tracker_for(node.progress, node.schema.domain, node.max_ahead)
         ingest = RowIngest if self.by_row else BatchIngest
-        return ingest(node.schema, tracker, self.marks_of(node), useful)
+        return ingest(node.schema, tracker, self.marks_of(node), useful, by_arrival=node.by_arrival)
 
     def marks_of(self, node: Source) -> MarksOf | None:
         """What the stream's progress needs of each row besides its time."""

@@ -76,15 +76,25 @@ class QueryGraph:
         self.nodes.append(made)
         if isinstance(node, Source):
             made.stream = node.name
-            self.sources.setdefault(node.name.lower(), []).append(made)
+            readings = self.sources.setdefault(node.name.lower(), [])
+            # A reading that judges rows by their time speaks for the stream before one that only numbers them.
+            readings.insert(0 if not node.by_arrival else len(readings), made)
         for port, below in enumerate(node.inputs):
             self._add(below, useful_below(node, useful), (made, port))
 
     def push(self, stream: str, element: Element) -> None:
-        """Hand an element to a stream and run until nothing is left to do."""
-        for node in self.sources[stream.lower()]:
-            node.arcs[0].append(element)
-            self._run_from(node)
+        """Hand an element to a stream and run until nothing is left to do.
+
+        Where the plan reads a stream twice to number its rows, their order counts, so they are handed over one by one.
+        """
+        readings = self.sources[stream.lower()]
+        elements = [element]
+        if isinstance(element, Batch) and sum(isinstance(n.plan, Source) and n.plan.by_arrival for n in readings) > 1:
+            elements = [Batch(element.schema, [row]) for row in element.rows]
+        for part in elements:
+            for node in readings:
+                node.arcs[0].append(part)
+                self._run_from(node)
 
     def announce(self, stream: str, summary: object) -> None:
         """Tell a stream without order inside its batches what the batch shows whose rows come next."""
