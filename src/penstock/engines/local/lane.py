@@ -49,7 +49,10 @@ def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury) ->
     entrances = graph.sources[stream.lower()]
     entrance = entrances[0]
     ingest = entrance.operator
-    if len(entrances) == 1 and isinstance(ingest, RowIngest) and isinstance(ingest.tracker, DelayTracker):
+    is_plain = isinstance(ingest, RowIngest) and isinstance(ingest.tracker, DelayTracker) and not ingest.by_arrival
+    if len(entrances) == 1 and is_plain:
+        assert isinstance(ingest, RowIngest)
+        assert isinstance(ingest.tracker, DelayTracker)
         return _compiled(graph, entrance, ingest, ingest.tracker.delay, functions, bury)
 
     def push(row: Row) -> None:
