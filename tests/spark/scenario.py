@@ -92,7 +92,7 @@ def start(spark: Any, home: Path, *, sink: Any = None, probe: Probe | None = Non
     def same(value: int) -> int:
         return value if probe is None else probe(value)
 
-    flow.function("probe", same, "int")
+    flow.function("probe", same, "int", version="1")  # with a probe or without, it means the same
     query = flow.query(SQL.format(condition="probe(len) = len"), name="talkers")
     return query.start(sink or str(home / "out"), buckets=buckets)
 

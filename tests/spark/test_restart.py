@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+import penstock as pk
+from penstock.errors import CheckpointError
 from tests.spark import scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
@@ -26,3 +30,55 @@ def test_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
 
     assert scenario.output(tmp_path) == scenario.expected()
     assert second.progress.items() >= scenario.expected_counts().items()
+
+
+COLUMNS = "ts bigint, k string, v int, other double"
+WINDOWS = "SELECT k, max(f(v)) AS m [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k"
+START: dict[str, Any] = {"columns": COLUMNS, "sql": WINDOWS, "progress": pk.bounded(5), "function": lambda v: v}
+
+
+def begin(spark: Any, home: Path, **changed: Any) -> Any:
+    """Start a query over a folder of JSON files, with something changed since its checkpoint was made."""
+    given = {**START, **changed}
+    (home / "in").mkdir(exist_ok=True)
+    frame = spark.readStream.schema(given["columns"]).json(str(home / "in"))
+    flow = pk.Flow(spark, path=str(home / "flow"))
+    flow.stream("s", frame, time="ts", progress=given["progress"])
+    flow.function("f", given["function"], "int", version=given.get("version"))
+    return flow.query(given["sql"], name="windows").start(str(home / "out"))
+
+
+def put(home: Path, number: int, *rows: dict[str, Any]) -> None:
+    (home / "in").mkdir(exist_ok=True)
+    (home / "in" / f"{number}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
+
+
+def test_a_restart_with_something_changed_is_refused_by_the_part_that_differs(spark: Any, tmp_path: Path) -> None:
+    put(tmp_path, 0, {"ts": 1, "k": "a", "v": 3}, {"ts": 12, "k": "a", "v": 1})
+    first = begin(spark, tmp_path)
+    first.process_available()
+    first.stop()
+    for changed, said in (
+        ({"columns": COLUMNS.replace("v int", "v string")}, "column v of stream s: was int, is string"),
+        ({"columns": COLUMNS.replace("k string", "k bigint")}, "column k of stream s: was string, is bigint"),
+        ({"progress": pk.ordered()}, "progress of stream s: was bounded(5), is ordered()"),
+        ({"function": lambda v: v + 1}, "code of function f: was py3"),
+        ({"sql": WINDOWS.replace("SLIDE 5", "SLIDE 10")}, "SLIDE 10"),
+        ({"sql": WINDOWS.replace("AS m", "AS greatest_v")}, "columns of the result"),
+    ):
+        with pytest.raises(CheckpointError) as caught:
+            begin(spark, tmp_path, **changed)
+        assert said in str(caught.value)
+        assert WINDOWS not in str(caught.value)
+
+    # Wording, other columns and their order, and an equal function may change; the state is found again.
+    put(tmp_path, 1, {"ts": 4, "k": "a", "v": 9}, {"ts": 13, "k": "a", "v": 5})
+    harmless = {
+        "columns": "v int, k string, ts bigint, more string",
+        "sql": WINDOWS.lower().replace("from s", "\nfrom S x"),
+        "function": lambda value: value,
+    }
+    second = begin(spark, tmp_path, **harmless)
+    second.finish()
+    found = {(r["window_end"], r["m"]) for r in pq.read_table(tmp_path / "out").to_pylist()}
+    assert found == {(5, 3), (10, 3), (15, 5), (20, 5)}  # 4 was late: the bound had reached 7

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from penstock.algorithms.state import MemoryPages, Pages
 from penstock.model.batch import Batch
@@ -37,6 +37,10 @@ class Operator(ABC):
     """A running operator of a query graph."""
 
     ports = 1
+    kind = "stateless"
+    """What its pages are of, in the papers' words; kept with them."""
+    version = 1
+    """Of what is in its pages; see `penstock.algorithms.state`."""
 
     def __init__(self, schema: Schema) -> None:
         """`schema` is that of the output."""
@@ -62,6 +66,14 @@ class Operator(ABC):
     def attach(self, pages: Pages) -> None:
         """Use these pages from now on; what is in them is the operator's state."""
         self.pages = pages
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """A page as plain data; most are that already."""
+        return page
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """The page of plain data that this version, or an earlier one, wrote."""
+        return data
 
     def output_bound(self, bound: int) -> Punctuation:
         """The linear punctuation on this operator's own time attribute."""

@@ -169,20 +169,38 @@ class Flow:
         self.catalog.views[name.lower()] = node
         return self
 
-    def function(self, name: str, function: Callable[..., object], returns: str) -> Flow:
-        """Register a Python function of single values for use in SQL; nulls reach it as None."""
-        self.catalog.functions[name.lower()] = UserFunction(name.lower(), function, parse_type(returns))
+    def function(self, name: str, function: Callable[..., object], returns: str, *, version: str | None = None) -> Flow:
+        """Register a Python function of single values for use in SQL; nulls reach it as None.
+
+        A checkpoint is refused if the function's code has changed since. With a `version`, only the version counts.
+        """
+        self.catalog.functions[name.lower()] = UserFunction(name.lower(), function, parse_type(returns), version)
         return self
 
-    def aggregate(self, name: str, aggregate: Any, returns: str) -> Flow:
-        """Register an aggregate: a class or object with `lift`, `combine`, `lower` and, where it is exact, `invert`."""
+    def aggregate(self, name: str, aggregate: Any, returns: str, *, version: str | None = None) -> Flow:
+        """Register an aggregate: a class or object with `lift`, `combine`, `lower` and, where it is exact, `invert`.
+
+        Its partials are kept in snapshots and checkpoints, so they must be plain data (numbers, text, bytes, dates,
+        decimals, tuples, lists, sets, dictionaries, arrays), or it must have `to_state(partial)`, which gives plain
+        data, and `from_state(data)`, which gives the partial back. `version` is as for functions.
+        """
         made = aggregate() if isinstance(aggregate, type) else aggregate
         if not isinstance(made, UserAggregate):
             missing = [m for m in ("lift", "combine", "lower") if not hasattr(made, m)]
             raise StreamError(
                 "An aggregate needs lift, combine and lower.", where=f"aggregate {name}", got=f"no {', '.join(missing)}"
             )
+        if hasattr(made, "to_state") != hasattr(made, "from_state"):
+            raise StreamError(
+                "An aggregate needs to_state and from_state, or neither.",
+                where=f"aggregate {name}",
+                got=f"no {'from_state' if hasattr(made, 'to_state') else 'to_state'}",
+                hint="to_state(partial) gives plain data, from_state(data) gives the partial back",
+            )
         self.catalog.aggregates[name.lower()] = (made, parse_type(returns))
+        self.catalog.versions.pop(name.lower(), None)
+        if version is not None:
+            self.catalog.versions[name.lower()] = version
         return self
 
     def watermarked(self, stream: str) -> Any:

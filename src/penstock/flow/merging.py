@@ -13,7 +13,6 @@ attach, detach and begin again while it runs.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,10 +20,11 @@ from typing import Any
 from penstock.algorithms.merge.base import Counts, LogicalMerge, Misstep
 from penstock.algorithms.merge.choose import choose
 from penstock.algorithms.merge.divergence import Divergence, Reaction, Watch
-from penstock.algorithms.merge.operator import ELEMENT_COLUMNS
+from penstock.algorithms.merge.operator import ELEMENT_COLUMNS, MergeOperator
+from penstock.algorithms.merge.pages import flatten, unflatten
 from penstock.algorithms.merge.policies import Policy
 from penstock.algorithms.merge.revisable import LEADING, RevisableMerge
-from penstock.algorithms.state import FORMAT_VERSION
+from penstock.algorithms.state import open_page, open_snapshot, seal_snapshot
 from penstock.errors import CheckpointError, MergeError
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
@@ -154,19 +154,37 @@ class Merge:
     # State
 
     def snapshot(self) -> bytes:
-        """The state of the merge; inputs go on from the next element."""
-        return pickle.dumps({"version": FORMAT_VERSION, "algorithm": self.choice.name, "merge": self.merge})
+        """The state of the merge as plain data; inputs go on from the next element."""
+        name = self.choice.name
+        content = {"merge": name, "version": MergeOperator.version, "state": flatten(self.merge)}
+        return seal_snapshot(content, f"merge {name}")
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same merge."""
-        saved = pickle.loads(snapshot)
-        if saved.get("version") != FORMAT_VERSION or saved.get("algorithm") != self.choice.name:
+        saved = open_snapshot(snapshot)
+        if saved.get("merge") != self.choice.name:
             raise CheckpointError(
-                "The snapshot is of another merge or has another format.",
-                got=f"version {saved.get('version')}, {saved.get('algorithm')}",
-                hint=f"this is {self.choice.name} in version {FORMAT_VERSION}",
+                "The snapshot is of another merge.",
+                got=f"{saved.get('merge')} where {self.choice.name} runs" if "merge" in saved else "a query's",
+                hint="restore it into a merge with the same algorithm",
             )
-        self.merge = saved["merge"]
+        self.merge = open_page(_State, "merge", MergeOperator.kind, saved["version"], saved["state"], where="merge")
+
+
+class _State:
+    """The pages of a merge that is not an operator: one."""
+
+    kind, version = MergeOperator.kind, MergeOperator.version
+
+    @staticmethod
+    def to_plain(key: str, page: Any) -> Any:
+        """As an operator's."""
+        return flatten(page)
+
+    @staticmethod
+    def from_plain(key: str, data: Any, version: int) -> Any:
+        """As an operator's."""
+        return unflatten(data)
 
 
 def merge(inputs: Any, **options: Any) -> Any:

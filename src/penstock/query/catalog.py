@@ -33,6 +33,8 @@ class UserFunction:
     name: str
     function: Callable[..., object]
     returns: DataType
+    version: str | None = None
+    """Declared by the user: a checkpoint is checked against it instead of the code."""
 
 
 @dataclass
@@ -42,6 +44,8 @@ class Catalog:
     streams: dict[str, StreamInfo] = field(default_factory=dict)
     functions: dict[str, UserFunction] = field(default_factory=dict)
     aggregates: dict[str, tuple[UserAggregate, DataType]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    """Of aggregates, where the user declared one."""
     views: dict[str, Node] = field(default_factory=dict)
     """Plans that queries read like streams, by lower-case name."""
 

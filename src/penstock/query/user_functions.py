@@ -82,4 +82,6 @@ def aggregate_function(
         aggregate.combine,
         _Lower(aggregate.lower, returns, name),
         getattr(aggregate, "invert", None),
+        to_state=getattr(aggregate, "to_state", None),
+        from_state=getattr(aggregate, "from_state", None),
     )

@@ -57,6 +57,8 @@ class Slide:
 class ColumnarAggregate(Operator):
     """A windowed aggregate whose measures are numbers."""
 
+    kind = "columnar panes"
+
     def __init__(
         self,
         schema: Schema,
@@ -385,6 +387,14 @@ class ColumnarAggregate(Operator):
 
     def _state(self) -> Slide:
         return self.pages.get("slide") or Slide()
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """What is not in panes by name; panes, stacks, keys and pending rows are arrays and tables already."""
+        return {**vars(page), "totals": vars(page.totals)} if key == "slide" else page
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """The other way."""
+        return Slide(**{**data, "totals": Totals(**data["totals"])}) if key == "slide" else data
 
     def _save(self, state: Slide) -> None:
         self.pages.put("slide", state)

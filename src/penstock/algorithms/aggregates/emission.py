@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from penstock.algorithms.aggregates.partials import Grouping, Table
 from penstock.algorithms.operator import BoundMemory, Operator, Outputs
@@ -56,3 +57,22 @@ class WindowAggregateOperator(Operator):
         start, end = self.window.extent(wid)
         for key, partials in table.items():
             yield (wid, start, end, *key, *self.grouping.results(partials))
+
+    # State: a dictionary is a table of partials, on its own page or with the panes of a running window
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """Partials as plain data."""
+        return _tables(page, self.grouping.to_plain)
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """Partials as their functions want them."""
+        return _tables(data, self.grouping.from_plain)
+
+
+def _tables(page: Any, convert: Callable[[Table], Table]) -> Any:
+    if isinstance(page, dict):
+        return convert(page)
+    if isinstance(page, tuple):
+        panes, total, holders = page
+        return panes, convert(total), holders
+    return page

@@ -26,7 +26,11 @@ Partial = Any
 
 @runtime_checkable
 class UserAggregate(Protocol):
-    """What a user's aggregate must have; `invert(total, leaving)` is optional."""
+    """What a user's aggregate must have; `invert(total, leaving)` is optional.
+
+    Where its partials are not plain data, it must also have `to_state(partial)`, which gives plain data, and
+    `from_state(data)`, which gives the partial back; else a state that holds them cannot be kept.
+    """
 
     def lift(self, value: Any) -> Any:
         """A partial of one value that is not null."""
@@ -53,6 +57,9 @@ class AggregateFunction:
     arrow: tuple[str, ...] = ()
     """Arrow's grouped aggregates that together make a partial; empty where Arrow cannot."""
     from_arrow: Callable[[tuple[Any, ...]], Partial] | None = None
+    to_state: Callable[[Partial], Any] | None = None
+    """Partials as plain data, where they are not plain data themselves."""
+    from_state: Callable[[Any], Partial] | None = None
 
     def result(self, partial: Partial) -> Any:
         """The value of a partial, which may be None."""

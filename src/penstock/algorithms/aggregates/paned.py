@@ -23,6 +23,8 @@ from penstock.model.time import END_OF_TIME
 class PanedAggregate(WindowAggregateOperator):
     """Partials per pane, windows from panes."""
 
+    kind = "paned wid"
+
     def __init__(
         self, schema: Schema, window: Sliding, grouping: Grouping, *, differential: bool | None = None
     ) -> None:

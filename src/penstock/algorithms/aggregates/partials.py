@@ -7,7 +7,7 @@ per group and not per row. Both give the same partials; floating point sums may 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,23 @@ class Grouping:
     def results(self, partials: list[Partial]) -> list[Any]:
         """The values of partials."""
         return [f.result(p) for f, p in zip(self.functions, partials, strict=True)]
+
+    def to_plain(self, table: Table) -> Table:
+        """The table with partials as plain data; built-in functions have no others."""
+        return self._converted(table, [f.to_state for f in self.functions])
+
+    def from_plain(self, table: Table) -> Table:
+        """The table with partials as their functions want them."""
+        return self._converted(table, [f.from_state for f in self.functions])
+
+    @staticmethod
+    def _converted(table: Table, ways: list[Callable[[Any], Any] | None]) -> Table:
+        if not any(ways):
+            return table
+        return {
+            key: [p if p is None or way is None else way(p) for p, way in zip(partials, ways, strict=True)]
+            for key, partials in table.items()
+        }
 
     def is_columnar(self, batch: Batch) -> bool:
         """Whether Arrow can reduce this batch: it is columnar, and every function and value allows it."""

@@ -18,10 +18,12 @@ from penstock.model.time import END_OF_TIME, MIN_TICK
 class WidAggregate(WindowAggregateOperator):
     """Partials per window."""
 
+    kind = "wid"
+
     def process(self, port: int, batch: Batch) -> Outputs:
         """Update every window of every row."""
         open_ids: set[int] = self.pages.get("windows") or set()
-        needed: int = self.pages.get("needed") or MIN_TICK
+        needed = self._needed()
         touched: dict[int, Table] = {}
         if self.grouping.is_columnar(batch):
             for pane, key, partials in self.grouping.reduce(batch, self.window.panes_of(batch.times())):
@@ -46,7 +48,12 @@ class WidAggregate(WindowAggregateOperator):
         for old in [w for w in open_ids if w < wid]:
             self.pages.delete(f"w{old}")
         self.pages.put("windows", {w for w in open_ids if w >= wid})
-        self.pages.put("needed", max(wid, self.pages.get("needed") or MIN_TICK))
+        self.pages.put("needed", max(wid, self._needed()))
+
+    def _needed(self) -> int:
+        """The first window that is needed; 0 is one like any other."""
+        needed: int | None = self.pages.get("needed")
+        return MIN_TICK if needed is None else needed
 
     def _table(self, wid: int, touched: dict[int, Table]) -> Table:
         table = touched.get(wid)

@@ -20,6 +20,7 @@ from typing import Any
 from penstock.algorithms.merge.base import LogicalMerge
 from penstock.algorithms.merge.choose import ALGORITHMS
 from penstock.algorithms.merge.ordered import R0
+from penstock.algorithms.merge.pages import flatten, unflatten
 from penstock.algorithms.merge.r3 import R3
 from penstock.algorithms.merge.r4 import R4
 from penstock.algorithms.merge.revisable import MAJORITY, RevisableMerge
@@ -77,6 +78,8 @@ class ElementRows:
 
 class MergeOperator(Operator):
     """Merges replicas that arrive on its ports."""
+
+    kind = "lmerge"
 
     def __init__(
         self, schema: Schema, inputs: Sequence[str], algorithm: str, *, elements: bool, **options: Any
@@ -205,6 +208,16 @@ class MergeOperator(Operator):
         else:
             due.pop(number, None)
             self.pages.delete(f"m{number}")
+
+    # State
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """A merge, of the head or of a slice, as plain data."""
+        return page if key == "slices" else flatten(page)
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """The other way."""
+        return data if key == "slices" else unflatten(data)
 
     # Rows
 

@@ -49,6 +49,8 @@ class Split:
 class Ingest(Operator):
     """What both forms share: splitting a batch, and passing on useful bounds."""
 
+    kind = "punctuation"
+
     def __init__(
         self,
         schema: Schema,

@@ -15,6 +15,8 @@ from penstock.model.time import MIN_TICK
 class MeldOperator(Operator):
     """Remembers the last bound of each input and the last one passed on."""
 
+    kind = "meld"
+
     def __init__(self, schema: Schema, ports: int) -> None:
         """`ports` inputs meet."""
         super().__init__(schema)

@@ -19,6 +19,8 @@ from penstock.model.time import END_OF_TIME
 class NumberOperator(Operator):
     """Counts rows."""
 
+    kind = "row numbers"
+
     def __init__(self, schema: Schema, useful: tuple[int, int] = (1, 0)) -> None:
         """`useful`: step and origin of useful bounds."""
         super().__init__(schema)

@@ -7,18 +7,20 @@ path otherwise. So an element goes as far as it can before the next one is looke
 
 from __future__ import annotations
 
-import pickle
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.algorithms.operator import Operator, Outputs, Rejected
 from penstock.algorithms.progress.ingest import BatchIngest
-from penstock.algorithms.state import FORMAT_VERSION, MemoryPages, Pages
+from penstock.algorithms.state import MemoryPages, Pages, check_kind, open_page, open_snapshot, seal_snapshot
 from penstock.engines.local.builder import Builder
 from penstock.errors import CheckpointError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, linear
 from penstock.model.time import END_OF_TIME
+from penstock.query.fingerprint import check, describe
+from penstock.query.identity import identities
 from penstock.query.nodes import Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
 
 Element = Batch | Punctuation
@@ -43,6 +45,8 @@ class GraphNode:
     arcs: list[deque[Element]]
     consumer: tuple[GraphNode, int] | None = None
     stream: str | None = None
+    identity: str = ""
+    """What its state is kept under."""
     statistics: Statistics = field(default_factory=Statistics)
 
     @property
@@ -69,6 +73,8 @@ class QueryGraph:
         self.rejected: list[tuple[str, Rejected]] = []
         self.outputs: deque[Element] = deque()
         self._add(plan, (1, 0), None)
+        for made, known in zip(self.nodes, identities(plan, builder.catalog), strict=True):
+            made.identity = known.identity
 
     def _add(self, node: Node, useful: tuple[int, int], consumer: tuple[GraphNode, int] | None) -> None:
         operator = self.builder.operator(node, useful)
@@ -202,34 +208,49 @@ class QueryGraph:
         for node, own in zip(self.nodes, pages, strict=True):
             node.operator.attach(own)
 
+    def describe(self) -> dict[str, Any]:
+        """What the state depends on: the query, and the kind and version of each operator's pages."""
+        kinds = {n.identity: [n.operator.kind, n.operator.version] for n in self.nodes}
+        return {"query": describe(self.plan, self.builder.catalog), "kinds": kinds}
+
     def snapshot(self) -> bytes:
-        """The state of every operator. Take it between elements; nothing is under way then."""
-        pages = []
+        """The state of every operator as plain data. Take it between elements; nothing is under way then."""
+        operators = {}
         for node in self.nodes:
-            assert isinstance(node.operator.pages, MemoryPages)
-            pages.append(node.operator.pages.snapshot())
-        return pickle.dumps({"version": FORMAT_VERSION, "operators": [n.label for n in self.nodes], "pages": pages})
+            operator, pages = node.operator, node.operator.pages
+            plain = {key: operator.to_plain(key, pages.get(key)) for key in pages.keys()}  # noqa: SIM118
+            operators[node.identity] = {"kind": operator.kind, "version": operator.version, "pages": plain}
+        content = {"query": describe(self.plan, self.builder.catalog), "operators": operators}
+        return seal_snapshot(content, self.plan.label)
 
     def restore(self, snapshot: bytes) -> None:
-        """Take up the state of a snapshot of the same plan."""
-        saved = pickle.loads(snapshot)
-        if saved.get("version") != FORMAT_VERSION:
+        """Take up the state of a snapshot of the same query, all of it or, with an error, nothing."""
+        saved = open_snapshot(snapshot)
+        if "query" not in saved:
             raise CheckpointError(
-                "The snapshot has another format.",
-                got=f"version {saved.get('version')}",
-                hint=f"this release reads version {FORMAT_VERSION}",
+                "The snapshot is not of a query.", got=", ".join(map(str, saved)), hint="see pk.merge"
             )
-        labels = [n.label for n in self.nodes]
-        if saved["operators"] != labels:
+        check(saved["query"], describe(self.plan, self.builder.catalog), "", "snapshot")
+        held = [self._held(saved.get("operators"), node) for node in self.nodes]
+        self.attach([MemoryPages(pages) for pages in held])
+
+    @staticmethod
+    def _held(operators: Any, node: GraphNode) -> dict[str, Any]:
+        """The pages of a node in a snapshot."""
+        try:
+            saved = operators[node.identity]
+            kind, version, pages = saved["kind"], saved["version"], dict(saved["pages"])
+        except (TypeError, ValueError, LookupError) as error:
             raise CheckpointError(
-                "The snapshot is of another query.",
-                got="; ".join(saved["operators"]),
-                hint="restore it into the query that it was taken from",
-            )
-        for node, pages in zip(self.nodes, saved["pages"], strict=True):
-            own = MemoryPages()
-            own.restore(pages)
-            node.operator.attach(own)
+                "The snapshot lacks the state of an operator.",
+                where=node.label,
+                got=repr(error),
+                hint="use another copy",
+            ) from None
+        check_kind(node.operator, kind, version, node.label)
+        return {
+            key: open_page(node.operator, key, kind, version, data, where=node.label) for key, data in pages.items()
+        }
 
 
 def useful_below(node: Node, above: tuple[int, int]) -> tuple[int, int]:

@@ -7,7 +7,6 @@ costs what it touches. In batch the same graph runs once per bucket and is close
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,11 +16,11 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from penstock.algorithms.progress.trackers import tracker_for
+from penstock.algorithms.state import seal, unseal
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import DEAD_SCHEMA, SideOutputs, late_schema
-from penstock.engines.local.graph import QueryGraph
-from penstock.engines.spark.mapper import Note
-from penstock.engines.spark.wire import dump, load, pack, unpack_batch
+from penstock.engines.local.graph import GraphNode, QueryGraph
+from penstock.engines.spark.wire import Note, dump, load_note, pack, unpack_batch
 from penstock.model.batch import Batch, concat
 from penstock.model.elements import Punctuation, linear
 from penstock.query.catalog import Catalog
@@ -33,9 +32,10 @@ _ABSENT = object()
 class StatePages:
     """The pages of one operator in a Spark map state, with what was touched in this micro-batch at hand."""
 
-    def __init__(self, state: Any, prefix: str) -> None:
-        """`prefix` keeps the operators of a graph apart."""
-        self.state, self.prefix = state, prefix
+    def __init__(self, state: Any, node: GraphNode) -> None:
+        """Pages are kept under the identity of the operator."""
+        self.state, self.keeper, self.where = state, node.operator, node.label
+        self.prefix = f"{node.identity}/"
         self.cache: dict[str, Any] = {}
         self.dirty: set[str] = set()
 
@@ -44,7 +44,7 @@ class StatePages:
         page = self.cache.get(key, _ABSENT)
         if page is _ABSENT:
             found = self.state.getValue((self.prefix + key,))
-            page = None if found is None else pickle.loads(found[0])
+            page = None if found is None else unseal(self.keeper, key, bytes(found[0]), self.where)
             self.cache[key] = page
         return page
 
@@ -72,7 +72,7 @@ class StatePages:
             if page is None:
                 self.state.removeKey((self.prefix + key,))
             else:
-                self.state.updateValue((self.prefix + key,), (pickle.dumps(page, protocol=5),))
+                self.state.updateValue((self.prefix + key,), (seal(self.keeper, key, page, self.where),))
         self.dirty.clear()
 
 
@@ -87,7 +87,7 @@ class Arrivals:
         """Take one packed row."""
         if rows is not None:
             self.rows.setdefault(stream, []).append(rows)
-        self.notes.setdefault(stream, []).append(load(note))
+        self.notes.setdefault(stream, []).append(load_note(note))
 
 
 class HostedGraph:
@@ -191,7 +191,7 @@ class GraphProcessor(StatefulProcessor):
         for frame in rows:
             for stream, packed, note in zip(frame["stream"], frame["rows"], frame["note"], strict=True):
                 arrivals.add(stream, packed, note)
-        pages = [StatePages(self.state, f"{i}/") for i in range(len(self.hosted.graph.nodes))]
+        pages = [StatePages(self.state, node) for node in self.hosted.graph.nodes]
         self.hosted.graph.attach(list(pages))
         tagged = list(self.hosted.run(arrivals))
         for own in pages:

@@ -23,7 +23,7 @@ from penstock.engines.local.column_functions import NotColumnar, column_function
 from penstock.engines.local.row_functions import row_function
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.partitioning import bucket_of
-from penstock.engines.spark.wire import dump, pack
+from penstock.engines.spark.wire import Note, dump_note, pack
 from penstock.model.batch import Batch, rows_of
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.model.progress import Punctuated
@@ -32,17 +32,6 @@ from penstock.query.expressions import Expression
 from penstock.query.nodes import Source
 
 PART_ROWS = 500_000
-
-
-@dataclass(frozen=True)
-class Note:
-    """What a part of a micro-batch tells every bucket besides its rows."""
-
-    summary: Any = None
-    dead: tuple[tuple[str, str], ...] = ()
-    read: int = 0
-    bound: int | None = None
-    """A bound given from outside: the stream goes on only from here."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +82,7 @@ class Mapper:
         for bucket in range(self.buckets):
             size = int(counts[bucket])
             blobs.append(pack(rows.slice(int(starts[bucket]), size)) if size else None)
-            notes.append(dump(Note(summary, dead if bucket == 0 else (), read if bucket == 0 else 0)))
+            notes.append(dump_note(Note(summary, dead if bucket == 0 else (), read if bucket == 0 else 0)))
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(bucket_ids(self.buckets), pa.int64()),
@@ -168,7 +157,7 @@ class ControlMapper:
             for stream, bound in zip(
                 batch.column("stream").to_pylist(), batch.column("bound").to_pylist(), strict=True
             ):
-                note = dump(Note(bound=bound))
+                note = dump_note(Note(bound=bound))
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array(bucket_ids(self.buckets), pa.int64()),

@@ -14,14 +14,15 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from penstock.algorithms.state import FORMAT_VERSION
 from penstock.engines.local.execution import DEAD_SCHEMA
+from penstock.engines.spark.manifest import check_manifest, manifest_of
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.writing import KINDS, Output, Writer
 from penstock.errors import CheckpointError, StreamError
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, show_ticks
+from penstock.query.catalog import Catalog
 from penstock.query.nodes import Node
 from penstock.storage.files import Place, place_of
 from penstock.storage.folders import OutputFolder, Owner, describe
@@ -38,6 +39,7 @@ class Startable(Protocol):
     name: str
     sql: str
     plan: Node
+    catalog: Catalog
     path: str | None
 
     @property
@@ -261,29 +263,9 @@ def _check_checkpoint(home: Home, writer: Writer) -> None:
 def _check_manifest(home: Place, query: Startable, buckets: int | None) -> int:
     """A checkpoint belongs to one query and one format, and keeps its number of buckets, which is given back."""
     file = home / "manifest.json"
-    manifest = {"format": FORMAT_VERSION, "plan": [n.label for n in query.plan.walk()]}
-    if not file.exists():
-        chosen: int = query.hosted(buckets=buckets).buckets
-        file.write(json.dumps({**manifest, "buckets": chosen, "sql": query.sql}, indent=2).encode())
-        return chosen
-    saved = file.read_json()
-    if saved["format"] != manifest["format"]:
-        raise CheckpointError(
-            "The checkpoint has another format.",
-            where=str(home),
-            got=f"version {saved['format']}",
-            hint=f"this release reads version {FORMAT_VERSION}",
-        )
-    if saved["plan"] != manifest["plan"]:
-        raise CheckpointError(
-            "The checkpoint is of another query.",
-            where=str(home),
-            got=saved["sql"],
-            hint="give this query another name, or another flow path",
-        )
-    if buckets is not None and saved["buckets"] not in (buckets, 1):
-        raise CheckpointError(
-            "The checkpoint was made with another number of buckets.", where=str(home), got=str(buckets),
-            hint=f"leave buckets out, which keeps to {saved['buckets']}; or give this query another name",
-        )  # fmt: skip
-    return int(saved["buckets"])
+    now = manifest_of(query.plan, query.catalog)
+    if file.exists():
+        return int(check_manifest(file.read(), now, str(home), buckets)["buckets"])
+    chosen: int = query.hosted(buckets=buckets).buckets
+    file.write(json.dumps({**now, "buckets": chosen, "sql": query.sql}, indent=2).encode())
+    return chosen

@@ -1,13 +1,14 @@
-"""What travels between Spark's operators and the hosted graph: batches as Arrow IPC, everything else pickled."""
+"""What travels between Spark's operators and the hosted graph: batches as Arrow IPC, the rest as plain data."""
 
 from __future__ import annotations
 
-import pickle
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.model.batch import Batch
+from penstock.model.plain import decode, encode
 from penstock.model.schema import Schema
 
 PACKED = "bucket bigint, stream string, rows binary, note binary"
@@ -37,11 +38,32 @@ def unpack_batch(schema: Schema, data: bytes) -> Batch:
     return Batch(schema, table=unpack(data))
 
 
+@dataclass(frozen=True)
+class Note:
+    """What a part of a micro-batch tells every bucket besides its rows."""
+
+    summary: Any = None
+    dead: tuple[tuple[str, str], ...] = ()
+    read: int = 0
+    bound: int | None = None
+    """A bound given from outside: the stream goes on only from here."""
+
+
+def dump_note(note: Note) -> bytes:
+    """A note as bytes."""
+    return encode(vars(note))
+
+
+def load_note(data: bytes) -> Note:
+    """The note of bytes."""
+    return Note(**decode(data, "note between Spark's operators"))
+
+
 def dump(value: Any) -> bytes:
-    """A small value as bytes."""
-    return pickle.dumps(value, protocol=5)
+    """A small plain value as bytes."""
+    return encode(value)
 
 
 def load(data: bytes) -> Any:
     """The value of bytes."""
-    return pickle.loads(data)
+    return decode(data, "output between Spark's operators")

@@ -1,0 +1,156 @@
+"""Wording, and what a query does not read, may change under a checkpoint; meaning may not, and a refusal says what."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from penstock.errors import CheckpointError
+from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import parse_type, schema_of
+from penstock.query.binder import bind
+from penstock.query.catalog import Catalog, StreamInfo, UserFunction
+from penstock.query.fingerprint import check, describe
+from penstock.query.identity import identities
+
+COLUMNS = "ts timestamp, k string, v int, d double, kind string"
+SQL = "SELECT k, max(v) AS m, count(*) AS n [RANGE 10 seconds, SLIDE 5 seconds, WA ts] FROM s WHERE d > 1 GROUP BY k"
+
+
+class Longest:
+    def __init__(self, least: int = 0) -> None:
+        self.least = least
+
+    def lift(self, value: Any) -> Any:
+        return max(len(str(value)), self.least)
+
+    def combine(self, left: Any, right: Any) -> Any:
+        return max(left, right)
+
+    def lower(self, partial: Any) -> Any:
+        return partial
+
+
+def description(
+    sql: str = SQL,
+    columns: str = COLUMNS,
+    progress: Progress | None = None,
+    function: Any = abs,
+    version: str | None = None,
+    aggregate: Any = None,
+    time: str = "ts",
+) -> dict[str, Any]:
+    catalog = Catalog()
+    pairs = [(c.split(maxsplit=1)[0], c.split(maxsplit=1)[1]) for c in columns.split(", ")]
+    schema = schema_of(pairs, time)
+    for name in ("s", "z"):
+        catalog.add_stream(StreamInfo(name, schema, progress or bounded("5 seconds"), StreamProperties()))
+    catalog.functions["f"] = UserFunction("f", function, parse_type("int"), version)
+    catalog.aggregates["longest"] = (aggregate or Longest(), parse_type("int"))
+    described = describe(bind(sql, catalog), catalog)
+    assert json.loads(json.dumps(described)) == described
+    return described
+
+
+def refusal(saved: dict[str, Any], now: dict[str, Any]) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        check(saved, now, "flows/x")
+    text = str(caught.value)
+    assert text.startswith("The checkpoint was made by another query.\n  where: flows/x\n  got:   ")
+    return text
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {"sql": SQL.replace("SELECT", "select /* again */").replace("FROM s", "\n FROM  S")},
+        {"sql": SQL.replace("10 seconds", "10000 ms")},
+        {"sql": SQL.replace("FROM s", "FROM s AS x").replace("d >", "x.d >")},
+        {"progress": bounded("5000 ms")},
+        {"columns": "kind string, d double, v int, k string, ts timestamp"},
+        {"columns": COLUMNS + ", more bigint"},
+        {"columns": COLUMNS.replace("kind string", "kind bigint")},
+        {"columns": COLUMNS.replace(", kind string", "")},
+        {"function": len},  # which the query does not call
+    ],
+)
+def test_what_does_not_matter_may_change(same: dict[str, Any]) -> None:
+    check(description(), description(**same), "flows/x")
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"columns": COLUMNS.replace("v int", "v string")}, "column v of stream s: was int, is string"),
+        ({"columns": COLUMNS.replace("k string", "k bigint")}, "column k of stream s: was string, is bigint"),
+        ({"columns": COLUMNS.replace("d double", "d int")}, "column d of stream s: was double, is int"),
+        ({"progress": ordered()}, "progress of stream s: was bounded('5 seconds'), is ordered()"),
+        ({"progress": bounded("6 seconds")}, "progress of stream s: was bounded('5 seconds'), is bounded('6 seconds')"),
+        ({"progress": per_source("k")}, "progress of stream s: was bounded('5 seconds'), is per_source('k')"),
+        ({"sql": SQL.replace("FROM s", "FROM z")}, "streams that are read: was s, is z"),
+        ({"sql": SQL.replace("AS m", "AS mm")}, "columns of the result: was"),
+        ({"sql": SQL.replace("d > 1", "d > 2")}, "was Select (d > CAST(1 AS double)), is Select (d > CAST(2"),
+        ({"sql": SQL.replace("SLIDE 5", "SLIDE 2")}, "[RANGE 10 seconds, SLIDE 2 seconds, WA ts]"),
+        ({"sql": SQL.replace("max(v)", "min(v)")}, "min("),
+        ({"sql": SQL.replace("max(v) AS m, count(*) AS n", "count(*) AS n, max(v) AS m")}, "order of the result's"),
+    ],
+)  # fmt: skip
+def test_what_matters_is_named_as_it_was_and_as_it_is(other: dict[str, Any], said: str) -> None:
+    assert said in refusal(description(), description(**other))
+
+
+def test_the_time_of_a_stream_matters() -> None:
+    columns, sql = "a bigint, b bigint", "SELECT a, b FROM s"
+    now = description(sql, columns, bounded(5), time="b")
+    assert "time of stream s: was a, is b" in refusal(description(sql, columns, bounded(5), time="a"), now)
+
+
+def test_functions_matter_and_a_version_may_stand_for_them() -> None:
+    sql = "SELECT ts, f(v) AS x FROM s"
+    base = description(sql, function=lambda v: v + 1)
+    check(base, description(sql, function=lambda v: v + 1), "flows/x")
+    text = refusal(base, description(sql, function=lambda v: v + 2))
+    assert "code of function f: was py3." in text
+    assert "try:   if it means the same, register it with version='py3." in text
+    was = base["functions"]["f"][1]
+    check(base, description(sql, function=lambda v: 1 + v, version=was), "flows/x")
+    assert "was 1, is 2" in refusal(description(sql, version="1"), description(sql, version="2"))
+
+
+def test_aggregates_of_users_matter() -> None:
+    sql = "SELECT longest(k) AS x [RANGE 10 seconds, SLIDE 5 seconds, WA ts] FROM s"
+    check(description(sql), description(sql, aggregate=Longest()), "flows/x")
+    assert "code of function longest" in refusal(description(sql), description(sql, aggregate=Longest(3)))
+
+
+def test_functions_in_the_predicate_of_punctuation_matter() -> None:
+    sql, progress = "SELECT ts, v FROM s", punctuated("f(v) = 1")
+    base = description(sql, progress=progress, function=lambda v: v)
+    assert set(base["streams"]["s"]["columns"]) == {"ts", "v"}
+    assert "code of function f" in refusal(base, description(sql, progress=progress, function=lambda v: -v))
+    check(base, description(sql, progress=punctuated("F( v )  = 1"), function=lambda v: v), "flows/x")
+
+
+def test_where_whole_rows_are_kept_the_order_of_columns_matters() -> None:
+    sql = "SELECT DISTINCT * FROM s"
+    columns = ", ".join(reversed(COLUMNS.split(", ")))
+    assert "order of the result's columns" in refusal(description(sql), description(sql, columns))
+
+
+def test_equal_parts_of_a_plan_have_identities_of_their_own() -> None:
+    catalog = Catalog()
+    catalog.add_stream(
+        StreamInfo("s", schema_of([("ts", "bigint"), ("v", "int")], "ts"), ordered(), StreamProperties())
+    )
+    known = identities(bind("SELECT ts, v FROM s UNION ALL SELECT ts, v FROM s", catalog), catalog)
+    assert len({k.identity for k in known}) == len(known)
+    assert [k.node for k in known] == list(bind("SELECT ts, v FROM s UNION ALL SELECT ts, v FROM s", catalog).walk())
+
+
+@pytest.mark.parametrize("damage", [None, [], {}, {"streams": 1}, {"streams": {}, "functions": {}, "result": []}])
+def test_a_damaged_description_is_an_error(damage: Any) -> None:
+    with pytest.raises(CheckpointError, match="description of the checkpoint is damaged"):
+        check(damage, description(), "flows/x")
