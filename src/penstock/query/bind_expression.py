@@ -40,7 +40,7 @@ from penstock.query.typing import arithmetic_type, common_type, converted
 
 Resolver = Callable[[exp.Expr], Expression | None]
 """Gives meaning to columns, group keys and aggregates; None for everything else."""
-MOST_PARTS = 20_000
+MOST_PARTS = 10_000
 """An expression with more parts than this is refused."""
 
 _ARITHMETIC: dict[type[exp.Expr], str] = {

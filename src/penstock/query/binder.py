@@ -114,46 +114,46 @@ class _Binder:
             self._refuse(at)
             sides.append((self.reading.need(at, "expression"), self.reading.flag(at, "distinct")))
             at = self.reading.need(at, "this")
-        node = self.query(at, named)
-        duplicates_went = False
-        for side, distinct in reversed(sides):
-            if duplicates_went and distinct and isinstance(node, Distinct):
-                node = node.input  # they go once, after the last side came
-            node = self._united(node, self.query(side, named), tree)
-            if distinct:
-                node = Distinct(node)
-            duplicates_went = distinct
-        return node
+        sides.reverse()
+        together, distinct = [self.query(at, named)], sides[0][1]
+        for side, goes in sides:
+            if goes is not distinct:
+                together, distinct = [self._united(together, distinct, tree)], goes
+            together.append(self.query(side, named))
+        return self._united(together, distinct, tree)
 
-    def _united(self, left: Node, right: Node, tree: exp.Expr) -> Node:
-        first, second = left.schema, right.schema
-        if len(first.visible) != len(second.visible):
-            raise self.error(
-                "The sides of a UNION have different numbers of columns.",
-                tree,
-                got=f"{len(first.visible)} and {len(second.visible)}",
-            )
-        if first.domain is not second.domain or first.lifetime != second.lifetime:
-            raise self.error(
-                "The sides of a UNION live on different time scales.",
-                tree,
-                hint="union streams of one kind of time and one SLIDE",
-            )
-        types = []
-        for a, b in zip(first.visible, second.visible, strict=True):
-            type_ = common_type(a.type, b.type)
-            if type_ is None:
+    def _united(self, sides: list[Node], distinct: bool, tree: exp.Expr) -> Node:
+        """The sides with one set of names and types; without duplicates if so asked."""
+        first = sides[0].schema
+        types = [f.type for f in first.visible]
+        for schema in (side.schema for side in sides[1:]):
+            if len(types) != len(schema.visible):
                 raise self.error(
-                    "The sides of a UNION have columns of different types.",
+                    "The sides of a UNION have different numbers of columns.",
                     tree,
-                    got=f"{a} and {b}",
-                    hint="CAST one of them",
+                    got=f"{len(types)} and {len(schema.visible)}",
                 )
-            types.append(type_)
-        names = [f.name for f in first.visible]
-        shared = _time_at(first) if _time_at(first) == _time_at(second) else -1
-        aligned = [_aligned(b, names, types, shared) for b in (left, right)]
-        return Union(tuple(x for b in aligned for x in (b.branches if isinstance(b, Union) else (b,))))
+            if first.domain is not schema.domain or first.lifetime != schema.lifetime:
+                raise self.error(
+                    "The sides of a UNION live on different time scales.",
+                    tree,
+                    hint="union streams of one kind of time and one SLIDE",
+                )
+            for at, (known, field) in enumerate(zip(types, schema.visible, strict=True)):
+                common = common_type(known, field.type)
+                if common is None:
+                    raise self.error(
+                        "The sides of a UNION have columns of different types.",
+                        tree,
+                        got=f"{first.visible[at].name} {known} and {field}",
+                        hint="CAST one of them",
+                    )
+                types[at] = common
+        times = {_time_at(side.schema) for side in sides}
+        shared = times.pop() if len(times) == 1 else -1
+        aligned = [_aligned(side, [f.name for f in first.visible], types, shared) for side in sides]
+        union = Union(tuple(x for side in aligned for x in (side.branches if isinstance(side, Union) else (side,))))
+        return Distinct(union) if distinct else union
 
     # FROM
 

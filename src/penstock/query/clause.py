@@ -8,6 +8,7 @@ read; the binder gives it meaning.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from penstock.errors import QueryError, StreamError
 from penstock.model.time import ROW_UNITS, TIME_UNITS, Span, make_span
 
 KEYWORDS = frozenset({"RANGE", "SLIDE", "WA", "WATTR", "PA", "RATTR", "SATTR", "ORIGIN", "TUMBLING"})
+_LENGTH = re.compile(r"[0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25}")
+_ORIGIN = re.compile(r"[0-9]{1,25}")
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,9 @@ class ClauseReader:
                 if self._text() != ",":
                     raise self._error("A comma is missing between window parameters.")
                 self.at += 1
+                if self.at == len(self.tokens):
+                    self.at -= 1
+                    raise self._error("Something is missing after the comma.", hint="leave the comma out")
         return WindowClause(
             **self.values,  # type: ignore[arg-type]
             line=self.opening.line,
@@ -132,6 +138,8 @@ class ClauseReader:
             raise self._error(
                 "A window length must start with a number.", hint="for example RANGE 10 minutes or RANGE 1000 rows"
             )
+        if not _LENGTH.fullmatch(token.text):
+            raise self._error("A window length is a number with at most 25 digits.")
         self.at += 1
         unit = ""
         if self.at < len(self.tokens) and self._text() != ",":
@@ -175,7 +183,7 @@ class ClauseReader:
             self.at += 1
         token = self._token()
         self.at += 1
-        if token.token_type == TokenType.NUMBER and token.text.isdigit():
+        if token.token_type == TokenType.NUMBER and _ORIGIN.fullmatch(token.text):
             return -int(token.text) if negative else int(token.text)
         if token.token_type == TokenType.STRING and not negative:
             return token.text
@@ -203,5 +211,5 @@ class ClauseReader:
     def _error(self, what: str, hint: str = "") -> QueryError:
         token = self._token()
         return QueryError(
-            what, sql=self.sql, line=token.line, column=column_of(token), got=repr(self._text()), hint=hint
+            what, sql=self.sql, line=token.line, column=column_of(token), got=repr(self._text()[:60]), hint=hint
         )

@@ -24,6 +24,7 @@ from penstock.query.dialect import DIALECT, NESTING, line_and_column
 
 MARKER = "[window clause]"
 """The name of the function that stands for a clause: nobody can write one of that name."""
+LONGEST = 200_000
 _AFTER_FROM = {
     TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
     TokenType.SEMICOLON,
@@ -32,6 +33,7 @@ _ENDS_A_LIST = {
     TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
     TokenType.SEMICOLON, TokenType.R_PAREN, TokenType.UNION, TokenType.COMMA, TokenType.END,
 }  # fmt: skip
+_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET}
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
@@ -42,15 +44,22 @@ def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
     tokens = _spelling(_tokens(sql))
     if not tokens:
         raise QueryError("The query is empty.", sql=sql, line=1, column=1, hint="write SELECT … FROM …")
+    _check_one_query(tokens, sql)
     _check_nesting(tokens, sql)
     tokens, clauses = _take_clauses(tokens, sql)
     _refuse_loose_commas(tokens, sql)
     trees = _trees(_stream_unions(tokens), sql)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        ends = [at for at, token in enumerate(tokens[:-1]) if token.token_type == TokenType.SEMICOLON]
-        at = tokens[ends[0] + 1] if len(trees) > 1 and ends else tokens[0]
-        raise _error("One SELECT is expected.", at, sql, got=sql.strip().splitlines()[0][:60])
+        raise _error("One SELECT is expected.", tokens[0], sql, got=tokens[0].text[:60])
     return trees[0], clauses
+
+
+def _check_one_query(tokens: list[Token], sql: str) -> None:
+    ends = (at for at, token in enumerate(tokens) if token.token_type == TokenType.SEMICOLON)
+    beyond = next((tokens[at + 1] for at in ends if at + 1 < len(tokens)), None)
+    if beyond is not None or tokens[0].token_type not in _STARTS:
+        at = beyond or tokens[0]
+        raise _error("One SELECT is expected.", at, sql, got=at.text[:60])
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -66,6 +75,11 @@ def parse_expression(text: str) -> exp.Expr:
 
 
 def _tokens(sql: str) -> list[Token]:
+    if len(sql) > LONGEST:
+        raise QueryError(
+            "The query is too long.", sql=sql[:80], line=1, column=1, got=f"{len(sql):,} characters",
+            hint=f"write it with less than {LONGEST:,}",
+        )  # fmt: skip
     try:
         return DIALECT.tokenize(sql)
     except TokenError as error:
