@@ -12,9 +12,9 @@ of a batch may come first, all together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,12 +22,20 @@ from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejecte
 from penstock.algorithms.progress.ahead import GuardedTracker
 from penstock.algorithms.progress.marks import AMBIGUOUS, DATA, PUNCTUATION, Coded, Marks
 from penstock.algorithms.progress.trackers import PunctuationTracker, Tracker
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK, show_span, show_ticks
 
-MarksOf = Callable[[Batch], Coded | np.ndarray]
+
+class MarksOf(Protocol):
+    """What a tracker asks for of each row besides its time."""
+
+    def __call__(self, batch: Batch) -> Coded | np.ndarray:
+        """Of many rows."""
+
+    def single(self, row: Row) -> Any:
+        """Of one row."""
 
 
 AMBIGUOUS_REASON = (
@@ -180,6 +188,12 @@ class RowIngest(Ingest):
         """Split the batch, then say how far the stream has come."""
         if not len(batch):
             return
+        if len(batch) == 1 and not batch.columnar and self.guard is None:
+            row = batch.rows[0]
+            mark = self.marks_of.single(row) if self.marks_of is not None else None
+            if not self.is_punctuated or mark == DATA:
+                yield from self._single(batch, row[self.schema.time_index], mark)  # type: ignore[arg-type]
+                return
         times, state = batch.times(), self.pages.get("progress")
         if self.guard is not None:
             admitted, state, refused = self.guard.admit(state, times)
@@ -201,6 +215,24 @@ class RowIngest(Ingest):
         if start < len(split.on_time):
             yield _part(split.on_time, start, len(split.on_time))
         yield from self.pass_on(self.tracker.bound(state))
+
+    def _single(self, batch: Batch, time: int, mark: Any) -> Outputs:
+        """One row of data: the same as many, without arrays."""
+        state, outside = self.pages.get("progress"), self.outside()
+        bound = max(self.tracker.bound(state), outside)
+        if self.by_arrival:
+            bound = outside if outside == END_OF_TIME else MIN_TICK
+        else:
+            state = self.tracker.observe(state, time, mark)
+            self.pages.put("progress", state)
+        if time < bound:
+            yield self.late(batch, [bound])
+        elif time < self.needed():
+            self.count_skipped(1)
+        else:
+            yield batch
+        if not self.by_arrival:
+            yield from self.pass_on(self.tracker.bound(state))
 
     def _ends(self, times: np.ndarray, marks: Marks, before: np.ndarray) -> Iterator[tuple[int, int]]:
         """The places of punctuation rows that say something new and useful, each with its bound."""

@@ -53,6 +53,10 @@ class SourceMarks:
         """The position of the column."""
         self.index = index
 
+    def single(self, row: Row) -> Any:
+        """The source of one row."""
+        return canonical(row[self.index])
+
     def __call__(self, batch: Batch) -> Coded:
         """Each distinct value of a column is looked at once; rows are looked at one by one."""
         if not batch.columnar:
@@ -78,6 +82,12 @@ class PunctuationMarks:
         """The predicate in both forms; `silent` are the columns that must be null in punctuation."""
         self.by_row, self.by_column, self.silent = by_row, by_column, tuple(silent)
 
+    def single(self, row: Row) -> int:
+        """What one row is."""
+        if not self.by_row(row):
+            return DATA
+        return AMBIGUOUS if any(row[i] is not None for i in self.silent) else PUNCTUATION
+
     def __call__(self, batch: Batch) -> np.ndarray:
         """By column where the predicate can be, else by row."""
         mask = self.by_column(batch) if batch.columnar and len(batch) else None
@@ -95,7 +105,7 @@ class PunctuationMarks:
         """Whether the rows at some places have a value where punctuation has none."""
         if not batch.columnar:
             rows = batch.rows
-            return np.array([any(rows[at][i] is not None for i in self.silent) for at in places.tolist()], np.bool_)
+            return np.array([self.single(rows[at]) == AMBIGUOUS for at in places.tolist()], np.bool_)
         speaks = np.zeros(len(places), np.bool_)
         taken = batch.table.select(list(self.silent)).take(pa.array(places))
         for column in taken.columns:
