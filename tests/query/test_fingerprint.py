@@ -42,12 +42,13 @@ def description(
     version: str | None = None,
     aggregate: Any = None,
     time: str = "ts",
+    max_ahead: int | None = None,
 ) -> dict[str, Any]:
     catalog = Catalog()
     pairs = [(c.split(maxsplit=1)[0], c.split(maxsplit=1)[1]) for c in columns.split(", ")]
     schema = schema_of(pairs, time)
     for name in ("s", "z"):
-        catalog.add_stream(StreamInfo(name, schema, progress or bounded("5 seconds"), StreamProperties()))
+        catalog.add_stream(StreamInfo(name, schema, progress or bounded("5 seconds"), StreamProperties(), max_ahead))
     catalog.functions["f"] = UserFunction("f", function, parse_type("int"), version)
     catalog.aggregates["longest"] = (aggregate or Longest(), parse_type("int"))
     described = describe(bind(sql, catalog), catalog)
@@ -106,6 +107,18 @@ def test_the_time_of_a_stream_matters() -> None:
     columns, sql = "a bigint, b bigint", "SELECT a, b FROM s"
     now = description(sql, columns, bounded(5), time="b")
     assert "time of stream s: was a, is b" in refusal(description(sql, columns, bounded(5), time="a"), now)
+
+
+def test_a_limit_on_rows_from_the_future_may_be_another_one_but_not_come_or_go() -> None:
+    check(description(max_ahead=5), description(max_ahead=6), "flows/x")
+    assert "limit max_ahead of stream s: was none, is some" in refusal(description(), description(max_ahead=6))
+
+
+def test_what_windows_over_row_numbers_do_not_read_may_change() -> None:
+    sql = "SELECT max(v) AS m [RANGE 4 rows, SLIDE 2 rows, WA row-num] FROM s"
+    base = description(sql)
+    assert set(base["streams"]["s"]["columns"]) == {"ts", "v"}
+    check(base, description(sql, "v int, ts timestamp, x string"), "flows/x")
 
 
 def test_functions_matter_and_a_version_may_stand_for_them() -> None:

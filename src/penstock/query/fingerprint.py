@@ -36,6 +36,7 @@ def describe(plan: Node, catalog: Catalog) -> dict[str, Any]:
             said = streams.setdefault(each.node.name.lower(), {"time": each.node.schema.time, "columns": {}})
             said["columns"] |= {f.name: str(f.type) for f in fields}
             said["progress"] = str(each.node.progress)
+            said["max_ahead"] = each.node.max_ahead is not None
             said["progress_form"] = json.dumps(progress_form(each.node, catalog), sort_keys=True)
     return {
         "streams": streams,
@@ -128,6 +129,10 @@ def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
             yield Difference(f"time of stream {name}", old["time"], new["time"])
         if old["progress_form"] != new["progress_form"]:
             yield Difference(f"progress of stream {name}", old["progress"], new["progress"])
+        if old["max_ahead"] != new["max_ahead"]:
+            yield Difference(
+                f"limit max_ahead of stream {name}", *["some" if of["max_ahead"] else "none" for of in (old, new)]
+            )
         for column in sorted(old["columns"].keys() | new["columns"].keys()):
             types = [of["columns"].get(column, "not read") for of in (old, new)]
             if types[0] != types[1]:

@@ -23,12 +23,14 @@ from penstock.model.progress import Progress, Punctuated, span_ticks
 from penstock.model.schema import DataType, Schema
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import AggregateCall, Call, Column, Expression, Literal, columns_in
-from penstock.query.nodes import Node, Project, Select, Source, Union, Window, WindowAggregate
+from penstock.query.nodes import Node, NumberRows, Project, Select, Source, Union, Window, WindowAggregate
 from penstock.query.predicates import punctuation_predicate
 
 _UNSAID = frozenset({"why"})
 """Fields that explain and do not mean anything."""
 _LENGTHS = frozenset({"delay", "idle", "disorder"})
+_OF_SOURCE = frozenset({"name", "fields", "progress", "declared", "max_ahead"})
+"""Fields of a source that are looked at one by one."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ def _identify(node: Node, wanted: frozenset[str] | None, catalog: Catalog, found
     if isinstance(node, Source):
         columns = _columns_of(node, wanted, catalog)
         reads = None if wanted is None else tuple(sorted(columns))
-        own = ["Source", node.name.lower(), columns, node.schema.time, progress_form(node, catalog)]
+        rest = {name: canonical(held) for name, held in _said(node) if name not in _OF_SOURCE}
+        guarded = node.max_ahead is not None  # how far ahead rows may be is no part of the state
+        own = ["Source", node.name.lower(), columns, node.schema.time, progress_form(node, catalog), guarded, rest]
     else:
         own = canonical(node)
     identity = _hash([own, below])
@@ -96,9 +100,12 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
             return frozenset({node.input.schema.time or ""}.union(*[columns_in(e) for _, e in node.columns]))
         case Select():
             return None if wanted is None else wanted | columns_in(node.predicate)
+        case NumberRows():
+            return wanted
         case WindowAggregate():
             named = {*node.keys, *[a.argument for a in node.aggregates if a.argument is not None]}
-            named |= {node.window.attribute, *getattr(node.window, "partition", ())}
+            for _, held in _said(node.window):  # the attributes that it is on, by whatever name they go
+                named |= {held} if isinstance(held, str) else set(held) if isinstance(held, tuple) else set()
             return frozenset(named | {node.input.schema.time or ""})
         case Union() if wanted is not None:
             branch = node.branches[port].schema

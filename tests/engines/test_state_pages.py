@@ -1,0 +1,179 @@
+"""Pages as they are in Spark's state store: read on first touch, written once, under identities, and never trusted."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from penstock.engines.local.builder import Builder
+from penstock.engines.local.graph import GraphNode, QueryGraph
+from penstock.engines.spark.host import StatePages
+from penstock.engines.spark.manifest import check_manifest, manifest_of
+from penstock.errors import CheckpointError
+from penstock.model.batch import Batch
+from penstock.model.plain import decode, encode
+from penstock.model.progress import bounded
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import schema_of
+from penstock.query.binder import bind
+from penstock.query.catalog import Catalog, StreamInfo
+
+SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("v", "int")], "ts")
+SQL = "SELECT k, max(v) AS m [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k"
+
+
+class Store:
+    """A map of keys to bytes, as Spark's state is, which counts what is asked of it."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str], tuple[bytes]] = {}
+        self.reads: list[str] = []
+        self.writes: list[str] = []
+
+    def getValue(self, key: tuple[str]) -> tuple[bytes] | None:
+        self.reads.append(key[0])
+        return self.held.get(key)
+
+    def updateValue(self, key: tuple[str], value: tuple[bytes]) -> None:
+        self.writes.append(key[0])
+        self.held[key] = value
+
+    def removeKey(self, key: tuple[str]) -> None:
+        self.held.pop(key, None)
+
+    def keys(self) -> Any:
+        return iter(self.held)
+
+
+def catalog() -> Catalog:
+    made = Catalog()
+    made.add_stream(StreamInfo("s", SCHEMA, bounded(3), StreamProperties()))
+    return made
+
+
+def hosted(store: Store, sql: str = SQL) -> tuple[QueryGraph, list[StatePages]]:
+    graph = QueryGraph(bind(sql, catalog()), Builder(catalog()))
+    pages = [StatePages(store, node) for node in graph.nodes]
+    graph.attach(list(pages))
+    return graph, pages
+
+
+def filled() -> Store:
+    store = Store()
+    graph, pages = hosted(store)
+    graph.push("s", Batch(SCHEMA, [(1, "a", 3), (7, "b", 4)]))
+    for own in pages:
+        own.flush()
+    return store
+
+
+def aggregate(graph: QueryGraph) -> GraphNode:
+    return next(n for n in graph.nodes if n.operator.kind == "columnar panes")
+
+
+def test_pages_are_plain_data_under_the_operators_identity_with_kind_and_version() -> None:
+    store = filled()
+    graph, _ = hosted(store)
+    by_identity = {n.identity: n for n in graph.nodes}
+    assert store.held
+    for (key,), (data,) in store.held.items():
+        identity, _, page = key.partition("/")
+        kind, version, _ = decode(data)
+        assert (kind, version) == (by_identity[identity].operator.kind, by_identity[identity].operator.version)
+        assert page
+
+
+def test_a_graph_goes_on_from_the_store_whatever_its_wording() -> None:
+    graph, _ = hosted(filled(), SQL.lower().replace("from s", "from S x"))
+    graph.close()
+    rows = [r for b in graph.drain() if isinstance(b, Batch) for r in b.rows]
+    assert sorted((r[2], r[3], r[4]) for r in rows) == [(5, "a", 3), (10, "a", 3), (10, "b", 4), (15, "b", 4)]
+
+
+def test_only_what_is_touched_is_read_and_only_what_is_put_is_written() -> None:
+    store = filled()
+    store.reads, store.writes = [], []
+    graph, pages = hosted(store)
+    node = graph.sources["s"][0]
+    assert node.operator.pages.get("progress") == node.operator.pages.get("progress") == 7
+    assert store.reads == [f"{node.identity}/progress"]
+    for own in pages:
+        own.flush()
+    assert store.writes == []
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "cannot be read"),
+        (pickle.dumps([1]), "cannot be read"),
+        (encode({"slide": 1}), "not what its operator writes"),
+        (encode([1, 2]), "not what its operator writes"),
+        (encode(["columnar panes", 1, {"panes": 1, "colour": 2}]), "not what its operator writes"),
+        (encode(["columnar panes", 1, 5]), "not what its operator writes"),
+        (encode(["columnar panes", 99, {}]), "newer release"),
+        (encode(["columnar panes", None, {}]), "newer release"),
+        (encode(["dupelim", 1, {}]), "another algorithm"),
+    ],
+)
+def test_a_page_that_is_something_else_is_told_with_its_operator(data: bytes, said: str) -> None:
+    store = filled()
+    graph, _ = hosted(store)
+    node = aggregate(graph)
+    store.held[(f"{node.identity}/slide",)] = (data,)
+    with pytest.raises(CheckpointError, match=said) as caught:
+        node.operator.pages.get("slide")
+    assert "Aggregate max(" in str(caught.value)
+
+
+def test_what_is_no_plain_data_is_told_when_it_is_written() -> None:
+    graph, pages = hosted(Store())
+    own = pages[graph.nodes.index(aggregate(graph))]
+    own.put("keys", [(object(),)])
+    with pytest.raises(CheckpointError, match="not plain data") as caught:
+        own.flush()
+    assert "where: Aggregate max(" in str(caught.value)
+    assert "a value of type builtins.object" in str(caught.value)
+
+
+def manifest(buckets: int = 4, **changed: Any) -> bytes:
+    import json
+
+    return json.dumps({**manifest_of(bind(SQL, catalog()), catalog()), "buckets": buckets, **changed}).encode()
+
+
+def test_a_manifest_is_read_again() -> None:
+    now = manifest_of(bind(SQL, catalog()), catalog())
+    assert check_manifest(manifest(), now, "home")["buckets"] == 4
+    assert check_manifest(manifest(), now, "home", 4)["buckets"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "The manifest is damaged or cut short."),
+        (manifest()[:-30], "The manifest is damaged or cut short."),
+        (b"[]", "The manifest is damaged or cut short."),
+        (b"{}", "The manifest is damaged or cut short."),
+        (b"\xff\xfe", "The manifest is damaged or cut short."),
+        (manifest(kinds=[]), "The manifest is damaged or cut short."),
+        (manifest(kinds={}), "The manifest is damaged or cut short."),
+        (manifest(query={}), "The description of the checkpoint is damaged."),
+        (manifest(format=2), "The checkpoint has another format."),
+        (manifest(buckets=7), "The checkpoint was made with another number of buckets."),
+    ],
+)
+def test_a_manifest_that_cannot_serve_is_told(text: bytes, said: str) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        check_manifest(text, manifest_of(bind(SQL, catalog()), catalog()), "home", 4)
+    assert str(caught.value).startswith(f"{said}\n  where: home")
+
+
+def test_a_manifest_of_a_newer_or_another_algorithm_is_told_before_anything_starts() -> None:
+    now = manifest_of(bind(SQL, catalog()), catalog())
+    for had, said in ((["columnar panes", 99], "newer release"), (["wid", 1], "another algorithm")):
+        kinds = {i: had if kind == "columnar panes" else [kind, version] for i, (kind, version) in now["kinds"].items()}
+        with pytest.raises(CheckpointError, match=said):
+            check_manifest(manifest(kinds=kinds), now, "home")
