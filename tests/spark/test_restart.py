@@ -71,6 +71,16 @@ def test_a_restart_with_something_changed_is_refused_by_the_part_that_differs(sp
         assert said in str(caught.value)
         assert WINDOWS not in str(caught.value)
 
+    manifest = tmp_path / "flow" / "windows" / "manifest.json"
+    whole = manifest.read_text()
+    for damaged, said in ((whole[:-20], "manifest is damaged or cut short"), (None, "has lost its manifest")):
+        manifest.unlink()
+        if damaged is not None:
+            manifest.write_text(damaged)
+        with pytest.raises(CheckpointError, match=said):
+            begin(spark, tmp_path)
+    manifest.write_text(whole)
+
     # Wording, other columns and their order, and an equal function may change; the state is found again.
     put(tmp_path, 1, {"ts": 4, "k": "a", "v": 9}, {"ts": 13, "k": "a", "v": 5})
     harmless = {

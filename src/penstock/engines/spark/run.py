@@ -266,6 +266,13 @@ def _check_manifest(home: Place, query: Startable, buckets: int | None) -> int:
     now = manifest_of(query.plan, query.catalog)
     if file.exists():
         return int(check_manifest(file.read(), now, str(home), buckets)["buckets"])
+    if any(n.isdigit() for n in (home / "checkpoint" / "offsets").files()):
+        raise CheckpointError(
+            "A checkpoint has lost its manifest, so nobody can tell what it is of.",
+            where=str(home),
+            got="no manifest.json",
+            hint="put manifest.json back, or start over with another flow path and another folder",
+        )
     chosen: int = query.hosted(buckets=buckets).buckets
     file.write(json.dumps({**now, "buckets": chosen, "sql": query.sql}, indent=2).encode())
     return chosen
