@@ -22,6 +22,8 @@ from penstock.query.identity import expressions_of, identities, progress_form
 from penstock.query.nodes import Node, Source, WindowAggregate
 from penstock.query.predicates import punctuation_predicate
 
+LABEL = 300
+"""So much of an operator's label is kept."""
 SHOWN = 5
 """So many differences are named in an error."""
 
@@ -42,7 +44,7 @@ def describe(plan: Node, catalog: Catalog) -> dict[str, Any]:
         "streams": streams,
         "functions": _functions(plan, catalog),
         "result": [[f.name, str(f.type)] for f in plan.schema.visible],
-        "operators": [[k.identity, k.own, k.node.label] for k in known],
+        "operators": [[k.identity, k.own, k.node.label[:LABEL]] for k in known],
     }
 
 
