@@ -265,6 +265,29 @@ def test_partials_that_cannot_be_kept_are_told_at_the_first_snapshot() -> None:
     assert "to_state(partial) and from_state(data)" in text
 
 
+class Failing(Kept):
+    def to_state(self, partial: Any) -> Any:
+        raise KeyError("no")
+
+
+class Forgetful(Kept):
+    def from_state(self, data: Any) -> Any:
+        raise RuntimeError("gone")
+
+
+def test_users_code_that_raises_at_the_border_is_told() -> None:
+    run = execution(USER.format(range=10), aggregates={"newest": Failing})
+    feed(run, ROWS)
+    with pytest.raises(CheckpointError, match="turning it into plain data failed") as caught:
+        run.snapshot()
+    assert "got:   KeyError: 'no'" in str(caught.value)
+    assert "where: Aggregate" in str(caught.value)
+    options = {"sql": USER.format(range=10), "aggregates": {"newest": Forgetful}}
+    with pytest.raises(CheckpointError, match="not what its operator writes") as caught:
+        execution(**options).restore(taken(**options))
+    assert "RuntimeError: gone" in str(caught.value)
+
+
 def test_an_aggregate_needs_both_ways_or_neither() -> None:
     class Half(Newest):
         def to_state(self, partial: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import penstock as pk
 from penstock.errors import CheckpointError
 from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
@@ -151,6 +152,20 @@ def test_where_whole_rows_are_kept_the_order_of_columns_matters() -> None:
     sql = "SELECT DISTINCT * FROM s"
     columns = ", ".join(reversed(COLUMNS.split(", ")))
     assert "order of the result's columns" in refusal(description(sql), description(sql, columns))
+
+
+def test_the_order_of_columns_matters_to_a_merge() -> None:
+    def merged(*columns: tuple[str, str]) -> dict[str, Any]:
+        flow = pk.Flow()
+        for name in ("a", "b"):
+            flow.stream(name, [], time="ts", schema=", ".join(map(" ".join, columns)))
+        flow.merge("m", ["a", "b"])
+        return describe(bind("SELECT ts, k FROM m", flow.catalog), flow.catalog)
+
+    ts, k, v = ("ts", "bigint"), ("k", "string"), ("v", "int")
+    check(merged(ts, k, v), merged(ts, k, v), "flows/x")
+    said = "order of the columns of stream a, whose rows are kept whole: was ts, k, v, is ts, v, k"
+    assert said in refusal(merged(ts, k, v), merged(ts, v, k))
 
 
 def test_equal_parts_of_a_plan_have_identities_of_their_own() -> None:

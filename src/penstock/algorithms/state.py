@@ -81,10 +81,26 @@ class Keeper(Protocol):
 
 def seal(keeper: Keeper, key: str, page: Any, where: str) -> bytes:
     """A page as bytes, with the kind and version of its operator; `where` names the operator in an error."""
+    plain = plain_page(keeper, key, page, where)
     try:
-        return encode([keeper.kind, keeper.version, keeper.to_plain(key, page)])
+        return encode([keeper.kind, keeper.version, plain])
     except NotPlain as error:
         raise _not_plain(error, where) from None
+
+
+def plain_page(keeper: Keeper, key: str, page: Any, where: str) -> Any:
+    """A page as plain data; a user's `to_state` takes part in that, and may raise anything."""
+    try:
+        return keeper.to_plain(key, page)
+    except NotPlain as error:
+        raise _not_plain(error, where) from None
+    except Exception as error:
+        raise CheckpointError(
+            "State cannot be kept: turning it into plain data failed.",
+            where=f"{where}, page {key}",
+            got=f"{type(error).__name__}: {error}",
+            hint="see to_state(partial) of the aggregates in the query",
+        ) from error
 
 
 def unseal(keeper: Keeper, key: str, data: bytes, where: str) -> Any:
@@ -101,7 +117,7 @@ def open_page(keeper: Keeper, key: str, kind: Any, version: Any, data: Any, *, w
     check_kind(keeper, kind, version, where)
     try:
         return keeper.from_plain(key, data, version)
-    except (TypeError, ValueError, LookupError, AttributeError) as error:
+    except Exception as error:  # a user's from_state takes part in this
         raise _damaged(f"{where}, page {key}", f"{type(error).__name__}: {error}") from error
 
 

@@ -37,6 +37,8 @@ def describe(plan: Node, catalog: Catalog) -> dict[str, Any]:
             fields = [f for f in each.node.schema.fields if each.reads is None or f.name in each.reads]
             said = streams.setdefault(each.node.name.lower(), {"time": each.node.schema.time, "columns": {}})
             said["columns"] |= {f.name: str(f.type) for f in fields}
+            if each.reads is None:
+                said["order"] = ", ".join(f.name for f in fields)
             said["progress"] = str(each.node.progress)
             said["max_ahead"] = each.node.max_ahead is not None
             said["progress_form"] = json.dumps(progress_form(each.node, catalog), sort_keys=True)
@@ -135,6 +137,9 @@ def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
             yield Difference(
                 f"limit max_ahead of stream {name}", *["some" if of["max_ahead"] else "none" for of in (old, new)]
             )
+        if old.get("order") != new.get("order") and old["columns"].keys() == new["columns"].keys():
+            orders = [of.get("order", "any") for of in (old, new)]
+            yield Difference(f"order of the columns of stream {name}, whose rows are kept whole", *orders)
         for column in sorted(old["columns"].keys() | new["columns"].keys()):
             types = [of["columns"].get(column, "not read") for of in (old, new)]
             if types[0] != types[1]:

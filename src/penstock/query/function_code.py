@@ -22,8 +22,6 @@ from typing import Any
 
 _CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(...), Decimal, dt.date, dt.datetime, dt.timedelta)
 _PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}:"
-PARTS = ("lift", "combine", "lower", "invert", "to_state", "from_state")
-"""The methods of an aggregate."""
 
 
 def fingerprint(value: Any, version: object = None) -> str:

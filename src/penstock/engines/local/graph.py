@@ -13,7 +13,15 @@ from typing import Any
 
 from penstock.algorithms.operator import Operator, Outputs, Rejected
 from penstock.algorithms.progress.ingest import BatchIngest
-from penstock.algorithms.state import MemoryPages, Pages, check_kind, open_page, open_snapshot, seal_snapshot
+from penstock.algorithms.state import (
+    MemoryPages,
+    Pages,
+    check_kind,
+    open_page,
+    open_snapshot,
+    plain_page,
+    seal_snapshot,
+)
 from penstock.engines.local.builder import Builder
 from penstock.errors import CheckpointError
 from penstock.model.batch import Batch
@@ -218,7 +226,8 @@ class QueryGraph:
         operators = {}
         for node in self.nodes:
             operator, pages = node.operator, node.operator.pages
-            plain = {key: operator.to_plain(key, pages.get(key)) for key in pages.keys()}  # noqa: SIM118
+            keys = pages.keys()
+            plain = {key: plain_page(operator, key, pages.get(key), node.label) for key in keys}
             operators[node.identity] = {"kind": operator.kind, "version": operator.version, "pages": plain}
         content = {"query": describe(self.plan, self.builder.catalog), "operators": operators}
         return seal_snapshot(content, self.plan.label)
