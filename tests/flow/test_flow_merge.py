@@ -139,7 +139,9 @@ def test_rows_that_are_no_elements_are_dead_letters() -> None:
         push(row)
     found = [row for item in run.close() if isinstance(item, Batch) for row in item.rows]
     assert found == [(4, 4, 5, None, "x")]
-    assert run.dead_letters().num_rows == 3
+    reasons = run.dead_letters()["reason"].to_pylist()
+    assert [r.split(":")[0] for r in reasons] == ["not an element"] * 3 + ["diverged"]
+    assert reasons[3] == "diverged: b has nothing where the output has [4, 5): ('x',)"
 
 
 @given(data=st.data())

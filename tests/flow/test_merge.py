@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 import penstock as pk
@@ -104,9 +108,17 @@ def test_a_restored_merge_goes_on() -> None:
     ("options", "message"),
     [
         ({"policy": "boldly"}, "no such policy"),
+        ({"policy": "half frosen"}, "did you mean 'half frozen'"),
+        ({"policy": "quorum many"}, "a number, such as quorum 0.7"),
+        ({"policy": None}, "no such policy"),
         ({"algorithm": "R9"}, "no such merge"),
-        ({"properties": StreamProperties(ordered=True, strictly_ordered=True), "lag": 3}, "R0 has no policies"),
-        ({"on_divergence": "report"}, "payload and start are a key"),
+        ({"algorithm": "R3-", "lag": 3, "properties": KEYED}, "R3- has no policies"),
+        ({"driver": "majorty"}, "did you mean 'majority'"),
+        ({"driver": "input_3"}, "did you mean 'input_"),
+        ({"on_divergence": "bogus"}, "one of report, stop, ignore"),
+        ({"lag": -5}, "0 or more"),
+        ({"lag": True}, "0 or more"),
+        ({"lag": 1.5}, "0 or more"),
     ],
 )
 def test_options_that_make_no_sense_are_errors(options: dict[str, object], message: str) -> None:
@@ -114,3 +126,145 @@ def test_options_that_make_no_sense_are_errors(options: dict[str, object], messa
         pk.merge([ONE, TWO], **options)
     with pytest.raises(MergeError, match="at least one input"):
         pk.merge([])
+
+
+def test_what_r0_to_r2_do_not_have_is_done_with_an_index() -> None:
+    strict = StreamProperties(ordered=True, strictly_ordered=True)
+    assert pk.merge([ONE, TWO], properties=strict).choice.name == "R0"
+    lagging = pk.merge([ONE, TWO], properties=strict, lag=3)
+    assert lagging.choice.name == "R3"
+    assert "not R0, which has no place for a lag" in lagging.explain()
+    ties = StreamProperties(ordered=True, deterministic_ties=True)
+    assert pk.merge([ONE, TWO], properties=ties, driver="majority").choice.name == "R4"
+
+
+# Queries
+
+
+def summed(rows: list[dict[str, object]]) -> Any:
+    flow = pk.Flow().stream("s", rows, time="ts", progress=pk.bounded(100))
+    return flow.query("SELECT k, sum(x) AS total [RANGE 10, SLIDE 10, WA ts] FROM s GROUP BY k")
+
+
+XS: list[dict[str, object]] = [{"ts": t, "k": "ab"[t % 2], "x": 0.1 * (t + 1)} for t in range(40)]
+
+
+@pytest.mark.parametrize("algorithm", [None, "R3", "R4", "R3-", "Cleanse + R1"])
+def test_sums_of_the_same_rows_in_another_order_are_one(algorithm: str | None) -> None:
+    """Their last bits differ; the first one wins, nothing is doubled, nothing taken back, nobody accused."""
+    one, other = summed(XS), summed(XS[::-1])
+    assert one.collect() != other.collect()
+    merge = pk.merge({"a": one, "b": other}, algorithm=algorithm, on_divergence="stop")
+    output = list(merge)
+    assert pk.equivalent(output, one.elements())
+    assert sum(isinstance(e, Insert) for e in output) == 8
+    assert merge.counts.adjusts_out == 0
+    assert merge.divergences == merge.missteps == []
+
+
+def test_a_replica_that_lost_a_row_is_told_by_default() -> None:
+    merge = pk.merge({"a": query(ROWS, pk.ordered()), "b": query(ROWS[:-1], pk.ordered())})
+    assert pk.tdb(merge).size == 8
+    (found,) = {d.vs for d in merge.divergences}
+    assert found == 40
+
+
+def test_queries_with_other_columns_are_no_replicas() -> None:
+    flow = pk.Flow().stream("s", ROWS, time="ts", progress=pk.ordered())
+    other = flow.query("SELECT k, max(ts) AS n [RANGE 10, SLIDE 10, WA ts] FROM s GROUP BY k")
+    longer = flow.query("SELECT k, count(*) AS m [RANGE 10, SLIDE 10, WA ts] FROM s GROUP BY k")
+    assert pk.merge([query(ROWS, pk.ordered()), other])  # a count and a maximum are both bigint
+    with pytest.raises(MergeError, match=r"same columns.*\n?.*input_2: .*`m` bigint"):
+        pk.merge([query(ROWS, pk.ordered()), longer])
+    merge = pk.merge([query(ROWS, pk.ordered())])
+    with pytest.raises(MergeError, match="same columns"):
+        merge.attach("late", longer)
+
+
+def test_an_ungrouped_aggregate_is_strictly_ordered_so_r0_merges_it() -> None:
+    def counted(rows: list[dict[str, object]], progress: object) -> Any:
+        flow = pk.Flow().stream("s", rows, time="ts", progress=progress)  # type: ignore[arg-type]
+        return flow.query("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA ts] FROM s")
+
+    ordered, disordered = counted(ROWS, pk.ordered()), counted(ROWS[::-1], pk.bounded(100))
+    merge = pk.merge([ordered, disordered], on_divergence="stop")
+    assert merge.choice.name == "R0"
+    assert pk.equivalent(merge, ordered.elements())
+
+
+# Sources
+
+
+def test_whoever_is_first_wins_while_another_sleeps() -> None:
+    """The slow input gives nothing until the merged stream has said everything."""
+    done = threading.Event()
+
+    def slow() -> Iterator[Element]:
+        assert done.wait(30)
+        yield from TWO
+
+    seen = []
+    for element in pk.merge({"slow": slow(), "fast": iter(ONE)}, properties=KEYED):
+        seen.append(element)
+        if element == stable(END_OF_TIME):
+            done.set()
+    assert done.is_set()
+    assert pk.tdb(seen) == pk.tdb(ONE)
+
+
+def test_a_source_attaches_while_the_merge_is_read_and_joins() -> None:
+    def first() -> Iterator[Element]:
+        yield from ONE[:3]
+        assert attached.wait(30)
+        raise OSError("gone")
+
+    attached = threading.Event()
+    merge = pk.merge({"a": first()}, properties=KEYED)
+    seen = []
+    for element in merge:
+        seen.append(element)
+        if element == stable(4):
+            merge.attach("late", [Insert(P, 1, 5), Insert(Q, 6, 8), stable(7), stable(END_OF_TIME)], complete_from=4)
+            assert merge.joined == {"a": True, "late": True}
+            attached.set()
+    assert pk.tdb(seen) == pk.tdb(ONE)
+    assert seen[-1] == stable(END_OF_TIME)
+    assert "a" not in merge.inputs or merge.ended
+
+
+def test_an_input_that_fails_leaves_and_the_last_one_is_an_error() -> None:
+    def failing() -> Iterator[Element]:
+        yield Insert(P, 1, 5)
+        raise OSError("gone")
+
+    merge = pk.merge({"a": failing(), "b": TWO}, properties=KEYED, driver="a")
+    assert pk.tdb(merge) == pk.tdb(TWO)
+    assert merge.ended
+    assert isinstance(merge.failures["a"], OSError)
+    with pytest.raises(MergeError, match=r"A source failed, and no other input can go on"):
+        list(pk.merge({"a": failing()}, properties=KEYED))
+
+
+def test_many_elements_are_read_no_further_ahead_than_they_are_wanted() -> None:
+    given = 0
+
+    def endless() -> Iterator[Element]:
+        nonlocal given
+        for t in range(10**6):
+            given += 1
+            yield Insert(P, t, t + 1)
+
+    reading = iter(pk.merge([endless()], properties=KEYED))
+    for _ in range(10):
+        next(reading)
+    reading.close()  # type: ignore[attr-defined]
+    assert given < 10_000
+
+
+def test_missteps_are_counted_and_the_last_are_kept() -> None:
+    merge = pk.merge([[]], properties=KEYED)
+    merge.push("input_1", stable(5000))
+    for t in range(3000):
+        merge.push("input_1", Insert(P, t, t + 1))
+    assert (merge.counts.missteps, len(merge.missteps)) == (3000, 1000)
+    assert merge.missteps[-1].element == Insert(P, 2999, 3000)

@@ -151,6 +151,7 @@ class Flow:
         lag: int = 0,
         driver: str = "leading",
         elements: bool = False,
+        on_divergence: str = "report",
     ) -> Flow:
         """Declare that some streams are replicas of one, which queries read under a new name.
 
@@ -164,8 +165,11 @@ class Flow:
             lag: ticks that the bound of the merged stream stays behind.
             driver: whose bounds it follows: `leading`, `majority` or the name of a replica.
             elements: whether rows are inserts and adjusts, see `pk.merge`.
+            on_divergence: when a replica differs: `report` (a dead letter that says where), `stop` or `ignore`.
         """
-        node = merge_node(self.catalog, name, streams, key, properties, algorithm, policy, lag, driver, elements)
+        node = merge_node(
+            self.catalog, name, streams, key, properties, algorithm, policy, lag, driver, elements, on_divergence
+        )
         self.catalog.views[name.lower()] = node
         return self
 

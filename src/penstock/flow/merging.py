@@ -8,34 +8,46 @@ for element in merged:
 
 Inputs are iterables of elements, in-process queries, or, on Spark, DataFrames. Which algorithm merges them follows from
 what is known of them; `explain()` says which and why. In-process a merge can also be fed by hand (`push`), and inputs
-attach, detach and begin again while it runs.
+attach, detach and begin again while it runs. Where an input differs from the output is told (`divergences`).
 """
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.algorithms.merge.base import Counts, LogicalMerge, Misstep
+from penstock.algorithms.merge.base import Counts, Input, LogicalMerge, Misstep
 from penstock.algorithms.merge.choose import choose
 from penstock.algorithms.merge.divergence import Divergence, Reaction, Watch
 from penstock.algorithms.merge.operator import ELEMENT_COLUMNS, MergeOperator
+from penstock.algorithms.merge.options import check_options, needs_index
+from penstock.algorithms.merge.ordered import R2, OrderedMerge
 from penstock.algorithms.merge.pages import flatten, unflatten
 from penstock.algorithms.merge.policies import Policy
 from penstock.algorithms.merge.revisable import LEADING, RevisableMerge
+from penstock.algorithms.merge.trail import Trail
 from penstock.algorithms.state import open_page, open_snapshot, seal_snapshot
 from penstock.errors import CheckpointError, MergeError
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
+from penstock.flow.pulling import Exhausted, Pulling
+from penstock.flow.replicas import check_schemas
 from penstock.model.elements import Adjust, Element, Insert
+from penstock.model.likeness import EXACT_TYPES
 from penstock.model.progress import Progress
 from penstock.model.properties import StreamProperties
-from penstock.model.time import MIN_TICK
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
 
 Source = Iterable[Element] | LocalQuery
 _ANYTHING = StreamProperties(insert_only=False)
+DEFAULT_POLICY = "first seen"
+KEPT = 1000
+"""So many missteps are kept; all are counted."""
+_log = logging.getLogger("penstock.merge")
 
 
 class Merge:
@@ -47,40 +59,36 @@ class Merge:
         *,
         properties: StreamProperties | None = None,
         algorithm: str | None = None,
-        policy: str | Policy = "first seen",
+        policy: str | Policy = DEFAULT_POLICY,
         lag: int = 0,
         driver: str = LEADING,
-        on_divergence: Reaction | None = None,
+        on_divergence: Reaction = "report",
     ) -> None:
         """Made by `pk.merge`."""
         named = dict(inputs) if isinstance(inputs, Mapping) else {f"input_{i + 1}": s for i, s in enumerate(inputs)}
         if not named:
             raise MergeError("A merge needs at least one input.", hint="pk.merge([a, b])")
+        check_options(named, policy, lag, driver, on_divergence)
+        check_schemas({n: s.schema for n, s in named.items() if isinstance(s, LocalQuery)})
         self._sources: dict[str, Source] = named
+        self._pulling: Pulling | None = None
+        self._pending: list[Element] = []
+        self._missteps: deque[Misstep] = deque(maxlen=KEPT)
+        self.failures: dict[str, BaseException] = {}
+        """Inputs whose source failed; they have left."""
         self.properties = properties or _known(list(named.values()))
-        self.choice = choose(self.properties, algorithm)
+        self.choice = choose(self.properties, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
         self.merge = self._build(policy, lag, driver, on_divergence)
 
-    def _build(self, policy: str | Policy, lag: int, driver: str, on_divergence: Reaction | None) -> LogicalMerge:
+    def _build(self, policy: str | Policy, lag: int, driver: str, on_divergence: Reaction) -> LogicalMerge:
         kind = self.choice.algorithm
-        attribute = _attribute(list(self._sources.values()))
-        if not issubclass(kind, RevisableMerge):
-            if policy != "first seen" or lag or driver != LEADING or on_divergence is not None:
-                raise MergeError(
-                    f"{self.choice.name} has no policies.",
-                    got=f"policy {policy!r}, lag {lag}, driver {driver!r}, on_divergence {on_divergence!r}",
-                    hint="ask for algorithm='R3' or 'R4'",
-                )
-            return kind(self._sources, attribute=attribute)
-        options: dict[str, Any] = {"policy": policy, "lag": lag, "driver": driver, "attribute": attribute}
-        if on_divergence is not None:
-            if self.choice.name != "R3":
-                raise MergeError(
-                    "Divergence is watched where payload and start are a key.",
-                    got=self.choice.name,
-                    hint="declare the key with properties=…, or leave on_divergence out",
-                )
-            options["watch"] = Watch(on_divergence)
+        options: dict[str, Any] = {"attribute": _attribute(list(self._sources.values()))}
+        if issubclass(kind, RevisableMerge):
+            options |= {"policy": policy, "lag": lag, "driver": driver}
+        if issubclass(kind, R2):
+            options["key"] = _key_places(list(self._sources.values()), self.properties.key)
+        if on_divergence != "ignore":
+            options["watch"] = Trail(on_divergence) if issubclass(kind, OrderedMerge) else Watch(on_divergence)
         return kind(self._sources, **options)
 
     def explain(self) -> str:
@@ -94,48 +102,129 @@ class Merge:
         return "\n".join(lines)
 
     def __iter__(self) -> Iterator[Element]:
-        """Read every input to its end, an element from each in turn."""
-        reading = {name: iter(_elements(source)) for name, source in self._sources.items()}
-        while reading:
-            for name, elements in list(reading.items()):
-                element = next(elements, None)
-                if element is None:
-                    del reading[name]
+        """Read every input to its end, each as fast as it comes: whoever is first, wins.
+
+        An input whose source fails, or stops without having ended, leaves the merge if another one can go on without
+        it (`failures` has the errors).
+        """
+        self._pulling = pulling = Pulling()
+        for name, source in self._sources.items():
+            pulling.add(name, _elements(source))
+        try:
+            for name, item in pulling:
+                if isinstance(item, Exhausted):
+                    yield from self._left(name, item.error)
                 elif name in self.merge.inputs:
-                    yield from self.push(name, element)
+                    yield from self.push(name, item)
+                yield from self._flush()
+        finally:
+            pulling.close()
+            self._pulling = None
+
+    def _left(self, name: str, error: BaseException | None) -> list[Element]:
+        """A source is exhausted; one that has not ended has left."""
+        each = self.merge.inputs.get(name)
+        if error is not None:
+            self.failures[name] = error
+            _log.warning("input %s of a merge failed: %r", name, error)
+        if each is None or each.stable == END_OF_TIME:
+            return []
+        try:
+            return self.merge.detach(name)
+        except MergeError as refused:
+            if error is None:
+                return []  # the others have said all that they had
+            raise MergeError("A source failed, and no other input can go on without it.", where=name, got=repr(error),
+                             hint=refused.what) from error  # fmt: skip
+
+    def _flush(self) -> list[Element]:
+        said, self._pending = self._pending, []
+        return said
 
     # By hand
 
     def push(self, name: str, element: Element) -> list[Element]:
         """Take one element of an input; what the output is to say."""
-        if isinstance(element, Insert | Adjust) and any(isinstance(v, float) for v in element.payload):
-            element = replace(element, payload=canonical_row(element.payload))  # NaN is one value, whoever brings it
-        return self.merge.push(name, element)
+        kind = type(element)
+        if kind is Insert or kind is Adjust:
+            payload = element.payload  # type: ignore[union-attr]
+            if not EXACT_TYPES.issuperset(map(type, payload)):
+                element = replace(element, payload=canonical_row(payload))  # type: ignore[arg-type] # NaN is one value
+        said = self.merge.push(name, element)
+        if self.merge.missteps:
+            self._missteps += self.merge.missteps
+            self.merge.missteps = []
+        return said
 
-    def attach(self, name: str, *, complete_from: int = MIN_TICK) -> None:
-        """A new input; `complete_from` is the time from which on it brings every event that is alive."""
-        self.merge.attach(name, complete_from)
+    def attach(self, name: str, source: Source | None = None, *, complete_from: int = MIN_TICK) -> list[Element]:
+        """A new input; `complete_from` is the time from which on it brings every event that is alive.
 
-    def detach(self, name: str) -> None:
+        A `source` is read with the others when the merge is iterated over; without one, the input is pushed by hand.
+        What the output says thereupon comes with the iteration, or is given back where there is none.
+        """
+        if isinstance(source, LocalQuery):
+            known = {n: s.schema for n, s in self._sources.items() if isinstance(s, LocalQuery)}
+            check_schemas({**known, name: source.schema})
+        said = self.merge.attach(name, complete_from)
+        self._read(name, source)
+        return self._said(said)
+
+    def detach(self, name: str) -> list[Element]:
         """An input leaves."""
-        self.merge.detach(name)
+        said = self.merge.detach(name)
+        self._sources.pop(name, None)
+        if self._pulling is not None:
+            self._pulling.drop(name)
+        return self._said(said)
 
-    def restart(self, name: str, *, complete_from: int = MIN_TICK) -> None:
-        """An input begins again: from its beginning, or from a time on."""
-        self.merge.restart(name, complete_from)
+    def restart(self, name: str, source: Source | None = None, *, complete_from: int = MIN_TICK) -> list[Element]:
+        """An input begins again: from its beginning, or from a time on; with a source, that is read from now on."""
+        said = self.merge.restart(name, complete_from)
+        if source is not None and self._pulling is not None:
+            self._pulling.drop(name)
+        self._read(name, source)
+        return self._said(said)
+
+    def _read(self, name: str, source: Source | None) -> None:
+        if source is not None:
+            self._sources[name] = source
+            if self._pulling is not None:
+                self._pulling.add(name, _elements(source))
+
+    def _said(self, said: list[Element]) -> list[Element]:
+        if self._pulling is None:
+            return said
+        self._pending += said
+        return []
 
     # What is known
 
     @property
+    def inputs(self) -> dict[str, Input]:
+        """The inputs, with how far each has come (`stable`), whether it has joined, and from when it is complete."""
+        return self.merge.inputs
+
+    @property
+    def joined(self) -> dict[str, bool]:
+        """Whether each input counts: one that attached late does when the output has come to its time."""
+        return {i.name: i.joined for i in self.merge.inputs.values()}
+
+    @property
     def missteps(self) -> list[Misstep]:
-        """Elements that their own inputs contradict; they count nowhere."""
-        return self.merge.missteps
+        """Elements that their own inputs contradict; they count nowhere. The last thousand of `counts.missteps`."""
+        return list(self._missteps)
 
     @property
     def divergences(self) -> list[Divergence]:
-        """Events on which inputs differ, if `on_divergence` was given."""
+        """Events on which inputs differ from the output, the first thousand."""
         found: list[Divergence] = getattr(self.merge, "divergences", [])
         return found
+
+    @property
+    def unchecked(self) -> int:
+        """Events that were given up before every input could be compared, since one is too far behind."""
+        watch: Watch | Trail | None = getattr(self.merge, "watch", None)
+        return 0 if watch is None else watch.unchecked
 
     @property
     def counts(self) -> Counts:
@@ -147,9 +236,17 @@ class Merge:
         """How far the output has come."""
         return self.merge.stable
 
+    @property
+    def ended(self) -> bool:
+        """Whether the output has said its last."""
+        return self.merge.ended
+
     def behind(self) -> dict[str, int]:
-        """Feedback: for each input that is behind the output, the time before which what ends is no longer needed."""
-        return {i.name: self.merge.stable for i in self.merge.inputs.values() if i.stable < self.merge.stable}
+        """Feedback: for each input that is behind the output, the time before which what ends is no longer needed.
+
+        An input that has been told may skip it; the alarm does not miss it.
+        """
+        return self.merge.behind()
 
     # State
 
@@ -193,7 +290,7 @@ def merge(inputs: Any, **options: Any) -> Any:
     In-process, `inputs` is a list, or a dict by name, of iterables of elements or of in-process queries; the result is
     a `Merge`, to iterate over or to feed by hand. Options: `properties` (what is known of the inputs), `algorithm` (a
     stronger one than is needed), `policy` (when the output says what), `lag` (ticks that the output's bound stays
-    behind), `driver` (`leading`, `majority` or an input's name), `on_divergence` (`report` or `stop`).
+    behind), `driver` (`leading`, `majority` or an input's name), `on_divergence` (`report`, `stop` or `ignore`).
 
     Of DataFrames, the result is a DataFrame, streaming if they are. Options: `time`, `progress` and `schema` as for a
     stream, `key`, and the others of `Flow.merge`. With `elements=True` the DataFrames have columns `vs`, `ve` and
@@ -252,6 +349,16 @@ def _known(sources: list[Source]) -> StreamProperties:
 def _attribute(sources: list[Source]) -> str:
     times = {s.schema.time for s in sources if isinstance(s, LocalQuery) and s.schema.time is not None}
     return times.pop() if len(times) == 1 else "vs"
+
+
+def _key_places(sources: list[Source], key: frozenset[str] | None) -> tuple[int, ...] | None:
+    """Where in a payload the columns of the key are, if the inputs have columns."""
+    if key is None or not all(isinstance(s, LocalQuery) for s in sources):
+        return None
+    first = sources[0]
+    assert isinstance(first, LocalQuery)
+    names = [f.name for f in first.schema.visible]
+    return tuple(names.index(k) for k in sorted(key)) if key <= set(names) else None
 
 
 def _elements(source: Source) -> Iterable[Element]:

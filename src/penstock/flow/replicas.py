@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.algorithms.merge.choose import choose
+from penstock.algorithms.merge.options import check_options, needs_index
 from penstock.algorithms.merge.policies import policy_of
 from penstock.errors import MergeError, StreamError
 from penstock.model.properties import StreamProperties
+from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog, closest
 from penstock.query.nodes import Merge, Source
 
+DEFAULT_POLICY = "half frozen"
 WAITING = ("half frozen", "conservative")
 """Policies that never take an event back."""
 LOCAL = ("follow leader", "highest insert", "most unfrozen")
@@ -29,6 +32,7 @@ def merge_node(
     lag: int,
     driver: str,
     elements: bool,
+    on_divergence: str = "report",
 ) -> Merge:
     """The node that merges declared streams, after all checks."""
     if catalog.source(name) is not None:
@@ -36,15 +40,20 @@ def merge_node(
     if not streams:
         raise MergeError("A merge needs at least one input.", where=f"stream {name}")
     sources = [_source(catalog, s, name) for s in streams]
-    _check_columns(sources, name)
+    names = tuple(s.name for s in sources)
+    if len(set(names)) < len(names):
+        raise MergeError("A stream is its own replica.", where=f"stream {name}", got=", ".join(names))
+    check_options(names, policy, lag, driver, on_divergence, f"stream {name}")
+    check_schemas({s.name: s.schema for s in sources}, f"stream {name}")
     known = _known(sources, key, properties, elements, name)
-    choice = choose(known, algorithm)
+    choice = choose(known, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
     if choice.name not in ("R0", "R1", "R2", "R3", "R4"):
         raise MergeError("Only R0 to R4 run in a flow.", where=f"stream {name}", got=choice.name, hint="use pk.merge")
     if choice.name in ("R3", "R4"):
         _check_policy(policy, elements, name)
-    names = tuple(s.name for s in sources)
-    return Merge(tuple(sources), names, choice.name, policy, lag, driver, elements, str(choice))
+    columns = sources[0].schema.names
+    places = None if known.key is None else tuple(columns.index(k) for k in sorted(known.key) if k in columns)
+    return Merge(tuple(sources), names, choice.name, policy, lag, driver, elements, str(choice), on_divergence, places)
 
 
 def _source(catalog: Catalog, stream: str, name: str) -> Source:
@@ -56,16 +65,20 @@ def _source(catalog: Catalog, stream: str, name: str) -> Source:
     return found
 
 
-def _check_columns(sources: Sequence[Source], name: str) -> None:
-    first = [(f.name, f.type) for f in sources[0].schema.fields]
-    for other in sources[1:]:
-        columns = [(f.name, f.type) for f in other.schema.fields]
-        if columns != first or other.schema.time != sources[0].schema.time:
+def check_schemas(schemas: Mapping[str, Schema], where: str = "") -> None:
+    """Replicas have the same visible columns, of the same types, and the same time."""
+    first: tuple[str, Schema] | None = None
+    for name, schema in schemas.items():
+        if first is None:
+            first = name, schema
+            continue
+        one, other = ([(f.name, f.type) for f in s.visible] for s in (first[1], schema))
+        if one != other or schema.time != first[1].time or schema.lifetime != first[1].lifetime:
             raise MergeError(
                 "Replicas have the same columns and the same time.",
-                where=f"stream {name}",
-                got=f"{other.name}: {other.schema.ddl}",
-                hint=f"{sources[0].name}: {sources[0].schema.ddl}",
+                where=where,
+                got=f"{name}: {schema.ddl}, time {schema.time}",
+                hint=f"{first[0]}: {first[1].ddl}, time {first[1].time}",
             )
 
 

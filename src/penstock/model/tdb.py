@@ -1,24 +1,20 @@
 """The temporal database (TDB) of a stream, and equality with a readable difference.
 
 The TDB is the multiset of events `(payload, vs, ve)` that a stream's elements come to when every adjust has been
-applied. Two streams are equivalent when their TDBs are equal, however differently they arrived. Floating point values
-are equal when they agree to nine significant digits, since the order of a sum is not part of its meaning; NaN equals
-NaN.
+applied. Two streams are equivalent when their TDBs are equal, however differently they arrived; floats within the
+tolerance of `model.likeness`.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from penstock.errors import ElementError
 from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation
+from penstock.model.likeness import alike, exact_part, has_float
 from penstock.model.values import canonical_row
-
-RELATIVE_TOLERANCE = 1e-9
-ABSOLUTE_TOLERANCE = 1e-9
 
 Event = tuple[Payload, int, int]
 
@@ -146,11 +142,12 @@ def _cancel_close(missing: Counter[Event], extra: Counter[Event]) -> None:
     """Take out pairs of events that differ only within the tolerance of floats."""
     index: dict[object, list[Event]] = {}
     for event in extra:
-        index.setdefault(_exact_part(event), []).append(event)
+        index.setdefault((exact_part(event[0]), event[1], event[2]), []).append(event)
     for event in list(missing):
-        candidates = index.get(_exact_part(event), ()) if _has_float(event) else ()
+        payload, vs, ve = event
+        candidates = index.get((exact_part(payload), vs, ve), ()) if has_float(payload) else ()
         for other in candidates:
-            while missing[event] and extra[other] and _close(event[0], other[0]):
+            while missing[event] and extra[other] and alike(payload, other[0]):
                 missing[event] -= 1
                 extra[other] -= 1
             if not missing[event]:
@@ -158,22 +155,3 @@ def _cancel_close(missing: Counter[Event], extra: Counter[Event]) -> None:
     for counter in (missing, extra):
         for event in [e for e, n in counter.items() if not n]:
             del counter[event]
-
-
-def _has_float(event: Event) -> bool:
-    return any(isinstance(v, float) for v in event[0])
-
-
-def _exact_part(event: Event) -> object:
-    payload, vs, ve = event
-    return tuple(float if isinstance(v, float) else v for v in payload), vs, ve
-
-
-def _close(left: Payload, right: Payload) -> bool:
-    return all(
-        a == b
-        or (math.isnan(a) and math.isnan(b))
-        or math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=ABSOLUTE_TOLERANCE)
-        for a, b in zip(left, right, strict=True)
-        if isinstance(a, float) and isinstance(b, float)
-    )

@@ -217,6 +217,10 @@ class Merge(Nary):
     """Whether rows are inserts and adjusts, with columns for start, end and old end, instead of plain events."""
     why: str = ""
     """Why this algorithm is right, and no weaker one is known to be."""
+    on_divergence: str = "report"
+    """What is done when a replica differs: `report` (a dead letter), `stop` or `ignore`."""
+    key: tuple[int, ...] | None = None
+    """The places of the key's columns, where a key is known."""
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -366,15 +370,18 @@ class WindowAggregate(Unary):
 
     @cached_property
     def properties(self) -> StreamProperties:
-        """Windows close in order, all groups of one window together.
+        """Windows close in order, all groups of one window together; without groups, each window once.
 
         Each partition of a partitioned window counts for itself, so there is no order among them; rows that tie in a
         slide-by-tuple window each bring a result with the same id, so it is no key.
         """
         ordered = not isinstance(self.window, PartitionedWindow)
         ties = isinstance(self.window, SlideByTupleWindow)
+        one_each = isinstance(self.window, SlidingWindow | LandmarkWindow) and not self.keys
         return StreamProperties(
             ordered=ordered,
+            strictly_ordered=one_each,
+            deterministic_ties=one_each,
             key=None if ties else frozenset({"wid", *self.keys}),
             max_disorder=0 if ordered else None,
             lifetime=self.schema.lifetime,

@@ -3,28 +3,65 @@
 A stream's prefix comes to a set of events and its last bound. An event is *unfrozen* while its start is not below the
 bound, *half frozen* when its start is, and *fully frozen* when its end is. The output is compatible when, however the
 inputs go on, it can still become equivalent to them. Where payload and start are a key these are C1 to C3 (with
-L <= L_m for a half-frozen event: an output may lag); without a key they are counted per payload and start.
+L <= L_m for a half-frozen event: an output may lag); without a key they are counted per payload and start, for an
+output that is anywhere behind.
+
+Every life of an input counts, also one that has left: what it said of the stream was true. A life that began late is
+*complete from* a time: it has every event that ends at or after it. It can justify the output's bound only when other
+lives have brought the output to that time (C1), and what ends before it says nothing. A life that was told to skip what
+ends before a time answers for the rest.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
-from penstock.model.elements import Element, Payload, Punctuation
-from penstock.model.tdb import TDB, tdb
+from penstock.model.elements import Adjust, Element, Payload, Punctuation
+from penstock.model.tdb import Event
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
 Group = tuple[Payload, int]
+_NOTHING: Counter[int] = Counter()
 
 
-@dataclass(frozen=True)
 class Prefix:
     """What a stream has come to: its events and its last bound."""
 
-    events: TDB
-    bound: int
+    def __init__(
+        self,
+        events: Mapping[Event, int] | None = None,
+        bound: int = MIN_TICK,
+        complete_from: int = MIN_TICK,
+        ordered: bool = False,
+    ) -> None:
+        """From events with their counts; `take` adds elements. In an ordered stream a start is a bound."""
+        self.bound, self.complete_from, self.excused_to = bound, complete_from, MIN_TICK
+        self.ordered = ordered
+        self.groups: dict[Group, Counter[int]] = defaultdict(Counter)
+        for (payload, vs, ve), count in (events or {}).items():
+            self.groups[payload, vs][ve] += count
+
+    def take(self, element: Element) -> None:
+        """The stream goes on by one element."""
+        if isinstance(element, Punctuation):
+            if element.is_linear:
+                self.bound = max(self.bound, element.value)
+            return
+        if self.ordered:
+            self.bound = max(self.bound, element.vs)
+        ends = self.groups[element.payload, element.vs]
+        if isinstance(element, Adjust):
+            assert ends[element.v_old] > 0, f"{element} of an event that is not there"
+            ends[element.v_old] -= 1
+            if not ends[element.v_old]:
+                del ends[element.v_old]
+        if element.ve > element.vs:
+            ends[element.ve] += 1
+
+    def ends(self, group: Group) -> Counter[int]:
+        """The ends of a payload and start."""
+        return self.groups.get(group, _NOTHING)
 
     def is_half_frozen(self, vs: int, ve: int) -> bool:
         """The start is below the bound, the end is not."""
@@ -34,38 +71,47 @@ class Prefix:
         """The end is below the bound; the end of time freezes all."""
         return ve < self.bound or self.bound == END_OF_TIME
 
-    def ends(self) -> dict[Group, Counter[int]]:
-        """The ends per payload and start."""
-        grouped: dict[Group, Counter[int]] = defaultdict(Counter)
-        for (payload, vs, ve), count in self.events.items():
-            grouped[payload, vs][ve] += count
-        return grouped
+    @property
+    def accountable_from(self) -> int:
+        """What ends before this it need not have."""
+        return max(self.complete_from, self.excused_to)
 
 
-def prefix(elements: Iterable[Element]) -> Prefix:
+def prefix(elements: Iterable[Element], complete_from: int = MIN_TICK) -> Prefix:
     """The state of a stream after some elements."""
-    given = list(elements)
-    bounds = [e.value for e in given if isinstance(e, Punctuation) and e.is_linear]
-    return Prefix(tdb(given), max(bounds, default=MIN_TICK))
+    made = Prefix(complete_from=complete_from)
+    for element in elements:
+        made.take(element)
+    return made
+
+
+def justified_bound(inputs: Sequence[Prefix]) -> int:
+    """How far an output may have come: as far as a life that is complete from a time that others justify."""
+    reached = MIN_TICK
+    while True:
+        further = max((p.bound for p in inputs if p.complete_from <= reached), default=MIN_TICK)
+        if further <= reached:
+            return reached
+        reached = further
+
+
+def _c1(inputs: Sequence[Prefix], output: Prefix) -> str:
+    furthest = justified_bound(inputs)
+    return (
+        f"C1: the output is at {output.bound}, no input brings it beyond {furthest}" if output.bound > furthest else ""
+    )
 
 
 def incompatibilities(inputs: Sequence[Prefix], output: Prefix) -> list[str]:
     """Why an output is not compatible with inputs in which payload and start are a key; empty if it is."""
     found = [_c1(inputs, output)]
-    groups = {group for p in (*inputs, output) for group in p.ends()}
-    tables = [p.ends() for p in inputs]
-    shown = output.ends()
+    groups = {group for p in (*inputs, output) for group, ends in p.groups.items() if ends}
     for payload, vs in sorted(groups, key=repr):
-        said = [(p, next(iter(t[payload, vs]))) for p, t in zip(inputs, tables, strict=True) if t.get((payload, vs))]
-        ours = list(shown.get((payload, vs), Counter()).elements())
+        said = [(p, next(iter(p.ends((payload, vs))))) for p in inputs if p.ends((payload, vs))]
+        ours = list(output.ends((payload, vs)).elements())
         reasons = (_c2(said, ours, vs, output), _c3(said, ours, vs, output))
         found += [f"{why}: {payload!r} at {vs}" for why in reasons if why]
     return [why for why in found if why]
-
-
-def _c1(inputs: Sequence[Prefix], output: Prefix) -> str:
-    furthest = max((p.bound for p in inputs), default=MIN_TICK)
-    return f"C1: the output is at {output.bound}, no input is beyond {furthest}" if output.bound > furthest else ""
 
 
 def _c2(said: list[tuple[Prefix, int]], ours: list[int], vs: int, output: Prefix) -> str:
@@ -106,24 +152,37 @@ def _c3(said: list[tuple[Prefix, int]], ours: list[int], vs: int, output: Prefix
 
 
 def incompatibilities_of_bags(inputs: Sequence[Prefix], output: Prefix) -> list[str]:
-    """The same without a key, for an output whose bound is that of the input that is furthest ahead.
+    """The same without a key; empty if the output is compatible with every life.
 
-    The output has the fully frozen events of that input, and of each payload and start that is frozen at all as many
-    events as it.
+    What is frozen both in the output and in a life is the same, end by end; and of a payload and start that is frozen
+    in both, both have as many events, whose ends can still become the same.
     """
-    furthest = max(inputs, key=lambda p: p.bound)
     found = [_c1(inputs, output)]
-    if output.bound < furthest.bound or output.bound == MIN_TICK:
-        return [why for why in found if why]
-    theirs, ours = furthest.ends(), output.ends()
-    for payload, vs in sorted({*theirs, *ours}, key=repr):
-        if vs >= output.bound:
-            continue
-        want, have = theirs.get((payload, vs), Counter()), ours.get((payload, vs), Counter())
-        wanted, had = sum(want.values()), sum(have.values())
-        if wanted != had:
-            found.append(f"R4: {had} events where the input has {wanted}: {payload!r} at {vs}")
-        final = [Counter({ve: n for ve, n in ends.items() if output.is_fully_frozen(ve)}) for ends in (want, have)]
-        if final[0] != final[1]:
-            found.append(f"R4: other frozen ends than the input: {payload!r} at {vs}")
+    groups = {group for p in (*inputs, output) for group, ends in p.groups.items() if ends and group[1] < output.bound}
+    for payload, vs in sorted(groups, key=repr):
+        ours = output.ends((payload, vs))
+        for life in inputs:
+            if vs < life.bound:
+                why = _differs(life, life.ends((payload, vs)), ours, min(life.bound, output.bound))
+                found += [f"R4: {why}: {payload!r} at {vs}"] if why else []
     return [why for why in found if why]
+
+
+def _differs(life: Prefix, said: Counter[int], ours: Counter[int], both: int) -> str:
+    """Why the output cannot become what a life says, of which everything before `both` is frozen in the two."""
+    since = life.accountable_from
+    if since > both:  # of what is frozen in the output, the life need not know anything
+        return "" if _from(said, since) <= ours.total() else f"{ours.total()} events where an input has more"
+    final = [Counter({e: n for e, n in ends.items() if since <= e and _frozen(e, both)}) for ends in (said, ours)]
+    if final[0] != final[1]:
+        return f"the frozen ends {sorted(final[1].elements())} where an input has {sorted(final[0].elements())}"
+    still = [sum(n for e, n in ends.items() if not _frozen(e, both)) for ends in (said, ours)]
+    return "" if still[0] == still[1] else f"{still[1]} events that go on where an input has {still[0]}"
+
+
+def _frozen(end: int, bound: int) -> bool:
+    return end < bound or bound == END_OF_TIME
+
+
+def _from(ends: Counter[int], since: int) -> int:
+    return sum(n for e, n in ends.items() if e >= since)

@@ -1,11 +1,14 @@
 """What every merge has: inputs that come and go, and elements that are taken one at a time.
 
 An input that attaches late names a time from which it is complete: it brings every event that ends at or after it. It
-*joins* when the output has come that far; until then it does not drive the output, since what it has not seen would be
-taken for removed. An input that leaves is forgotten. As long as one joined input is left the output goes on.
+*joins* when everything before that time has been decided in the output (`decided_to`); until then it does not drive the
+output, since what it has not seen would be taken for removed. One rule for every algorithm and every lag. An input that
+leaves is forgotten. As long as one joined input is left the output goes on, and whoever drives it is asked anew
+whenever an input comes, goes, begins again or ends; what that makes the output say is the answer of the call.
 
 An element that contradicts what its own input said before (a bound that goes back, an insert below it, an adjust of an
-event that is not there) is put aside with the reason, and counts nowhere.
+event that is not there), or that the algorithm's streams do not allow (disorder, a repeat), is put aside with the
+reason, and counts nowhere else.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from penstock.model.time import END_OF_TIME, MIN_TICK
 
 @dataclass(frozen=True)
 class Misstep:
-    """An element that its own input contradicts."""
+    """An element that its own input contradicts, or that a stream of its kind may not have."""
 
     input: str
     element: Element
@@ -39,6 +42,8 @@ class Input:
     stable: int = MIN_TICK
     greatest: int = MIN_TICK
     """The greatest start of its inserts."""
+    least: int = MIN_TICK
+    """Where the stream is ordered: the least start that it may still bring."""
     unfrozen: int = 0
     """How many of its events the output has not passed."""
     held: list[Insert] = field(default_factory=list)
@@ -46,12 +51,19 @@ class Input:
     tie_start: int = MIN_TICK
     ties: int = 0
     """How many inserts it has brought of the start that it brought last."""
+    excused_to: int = MIN_TICK
+    """What ends before this it was told to skip."""
     bit: int = 0
     """Its place in a set of inputs."""
 
     def __post_init__(self) -> None:
         """The bit follows from the number."""
         self.bit = 1 << self.number
+
+    @property
+    def accountable_from(self) -> int:
+        """What ends before this it need not have."""
+        return max(self.complete_from, self.excused_to)
 
 
 @dataclass
@@ -65,6 +77,8 @@ class Counts:
     removals_out: int = 0
     waited: int = 0
     """Over all events that came out: how many elements were taken between the first sight of one and its output."""
+    missteps: int = 0
+    """Elements that were put aside."""
 
     @property
     def taken(self) -> int:
@@ -88,59 +102,96 @@ class LogicalMerge(ABC):
         self.max_stable = MIN_TICK
         """The bound that a joined input has reached; the output may lag behind it."""
         self.out: list[Element] = []
+        self.unjoined = 0
+        """How many inputs have not joined."""
         for each in inputs:
             self.attach(each)
 
     # Inputs
 
-    def attach(self, name: str, complete_from: int = MIN_TICK) -> Input:
+    def attach(self, name: str, complete_from: int = MIN_TICK) -> list[Element]:
         """A new input, complete from a time on; without one, it brings the stream from its beginning."""
         if name in self.inputs:
             raise MergeError("There is an input of that name.", got=name, hint="detach it first, or restart it")
         used = {i.number for i in self.inputs.values()}
         number = next(n for n in range(len(used) + 1) if n not in used)
-        made = Input(name, number, complete_from, self._has_joined(complete_from))
-        self.inputs[name] = made
-        return made
+        self.inputs[name] = Input(name, number, complete_from, self._has_joined(complete_from))
+        return self._changed()
 
-    def detach(self, name: str) -> None:
+    def detach(self, name: str) -> list[Element]:
         """An input leaves; the last one cannot, since nothing would drive the output."""
         leaving = self._input(name)
         if len(self.inputs) == 1:
             raise MergeError("The last input cannot be detached.", got=name, hint="attach another one first")
-        rest = [i for i in self.inputs.values() if i is not leaving]
-        if leaving.joined and not any(i.joined for i in rest):
-            raise MergeError(
-                "No other input has joined yet: what they have not seen would be lost.",
-                got=name,
-                hint=f"wait until the output has reached {min(i.complete_from for i in rest)}",
-            )
+        self._check_others(leaving, "wait until the output has reached {}")
         del self.inputs[name]
         self.forget(leaving)
+        return self._changed()
 
-    def restart(self, name: str, complete_from: int = MIN_TICK) -> None:
+    def restart(self, name: str, complete_from: int = MIN_TICK) -> list[Element]:
         """An input begins again, from its beginning or from a time on; what it said before no longer binds it."""
         old = self._input(name)
+        joined = self._has_joined(complete_from)
+        if not joined:
+            self._check_others(old, "let it begin again from an earlier time")
         self.forget(old)
-        old.complete_from, old.joined = complete_from, self._has_joined(complete_from)
-        old.stable = old.greatest = MIN_TICK
-        old.unfrozen = 0
+        old.complete_from, old.joined = complete_from, joined
+        old.stable = old.greatest = old.least = old.tie_start = old.excused_to = MIN_TICK
+        old.unfrozen = old.ties = 0
         old.held.clear()
+        return self._changed()
+
+    def _changed(self) -> list[Element]:
+        self.unjoined = sum(not i.joined for i in self.inputs.values())
+        self.membership_changed()
+        return self._flush()
+
+    def _check_others(self, leaving: Input, hint: str) -> None:
+        """Somebody who has joined must be left."""
+        rest = [i for i in self.inputs.values() if i is not leaving]
+        if leaving.joined and not any(i.joined for i in rest):
+            first = min((i.complete_from for i in rest), default=None)
+            raise MergeError(
+                "No other input has joined yet: what they have not seen would be lost.",
+                got=leaving.name,
+                hint=hint.format(first),
+            )
 
     def _input(self, name: str) -> Input:
         if name not in self.inputs:
             raise MergeError("There is no such input.", got=name, hint=f"the inputs are {', '.join(self.inputs)}")
         return self.inputs[name]
 
+    @property
+    def decided_to(self) -> int:
+        """Whatever ends before this can no longer change in the output."""
+        return self.max_stable
+
     def _has_joined(self, complete_from: int) -> bool:
-        return complete_from == MIN_TICK or self.max_stable >= complete_from
+        return complete_from == MIN_TICK or self.decided_to >= complete_from
 
     def _join(self) -> list[Input]:
         """Inputs whose time the output has reached may drive it from now on; those that now do."""
-        joining = [i for i in self.inputs.values() if not i.joined and self.max_stable >= i.complete_from]
+        if not self.unjoined:
+            return []
+        reached = self.decided_to
+        joining = [i for i in self.inputs.values() if not i.joined and reached >= i.complete_from]
         for each in joining:
             each.joined = True
+        self.unjoined -= len(joining)
         return joining
+
+    def behind(self) -> dict[str, int]:
+        """Feedback: for each input that is behind the output, the time before which what ends is no longer needed.
+
+        An input that has been told may skip it; it is not missed.
+        """
+        told: dict[str, int] = {}
+        for each in self.inputs.values():
+            if each.stable < self.stable:
+                told[each.name] = self.stable
+                each.excused_to = max(each.excused_to, self.stable)
+        return told
 
     # Elements
 
@@ -167,9 +218,11 @@ class LogicalMerge(ABC):
             self._take_bound(each, element)
         elif not isinstance(element, Punctuation):
             self.reject(each, element, "not an element")
-        out = self.out
-        if out:
-            self.out = []
+        return self._flush() if self.out else []
+
+    def _flush(self) -> list[Element]:
+        """What was said since the last time; the list is the caller's."""
+        out, self.out = self.out, []
         return out
 
     def _take_bound(self, each: Input, element: Punctuation) -> None:
@@ -182,6 +235,7 @@ class LogicalMerge(ABC):
 
     def reject(self, each: Input, element: Element, reason: str) -> None:
         """Put an element aside."""
+        self.counts.missteps += 1
         self.missteps.append(Misstep(each.name, element, reason))
 
     # What an algorithm does
@@ -201,6 +255,10 @@ class LogicalMerge(ABC):
     @abstractmethod
     def forget(self, each: Input) -> None:
         """An input has left or begins again."""
+
+    @abstractmethod
+    def membership_changed(self) -> None:
+        """An input came, left or began again: ask anew who drives the output, and how far."""
 
     # Output
 

@@ -3,7 +3,8 @@
 The weakest that is right: R0 where starts strictly increase, R1 where ties come in the same order everywhere, R2 where
 payload and start are a key of an ordered stream, R3 where they are a key at all, R4 otherwise. R0 to R2 need a stream
 without adjusts. A user may ask for a stronger one, which is also right; a weaker one than the properties prove is
-refused, with the property that is missing.
+refused, with the property that is missing. Policies, a lag and drivers need an index, so who asks for them gets R3, or
+R4 where events may be there twice.
 """
 
 from __future__ import annotations
@@ -48,13 +49,24 @@ class Choice:
         return ALGORITHMS[self.name]
 
 
-def choose(properties: StreamProperties, asked: str | None = None) -> Choice:
-    """The algorithm for inputs that all have these properties, or the one that is asked for."""
+def choose(properties: StreamProperties, asked: str | None = None, needs_index: str | None = None) -> Choice:
+    """The algorithm for inputs that all have these properties, or the one that is asked for.
+
+    `needs_index` says what was asked for that R0 to R2 do not have.
+    """
     proven = _proven(properties)
+    if needs_index is not None and _STRENGTH[proven.name] < _STRENGTH["R3"] and asked is None:
+        keyed = properties.key is not None or properties.strictly_ordered
+        why = "payload and start are a key" if keyed else "events may be there twice"
+        proven = Choice("R3" if keyed else "R4", why, f"{proven.name}, which has no place for {needs_index}")
     if asked is None or asked == proven.name:
         return proven
     if asked not in ALGORITHMS:
-        raise MergeError("There is no such merge.", got=asked, hint=f"one of {', '.join(ALGORITHMS)}")
+        raise MergeError("There is no such merge.", got=repr(asked), hint=f"one of {', '.join(ALGORITHMS)}")
+    if needs_index is not None and asked not in ("R3", "R4"):
+        raise MergeError(
+            f"{asked} has no policies.", got=needs_index, hint="leave algorithm out, or ask for 'R3' or 'R4'"
+        )
     if _STRENGTH[asked] < _STRENGTH[proven.name]:
         raise MergeError(
             f"{asked} would not be right for these streams.",

@@ -1,27 +1,37 @@
-"""The divergence alarm: inputs that do not tell the same story.
+"""The divergence alarm of merges with an index: inputs that do not tell the same story.
 
 A merge decides about an event when a bound freezes it, by the input that drives the bound. Other inputs may be behind
-and have their say later. A watch keeps decided events until every input has passed them, and compares: an input that
-has another end, lacks the event, or has one that was decided not to be, has diverged. What the merge then follows is
-its driver's matter (the leading input, a named one, the majority); the watch reports, or stops the merge.
+and have their say later. A watch keeps decided events until every joined input has passed them, and compares: an input
+that has another end, lacks the event, or has one that was decided not to be, has diverged. What the merge then follows
+is its driver's matter (the leading input, a named one, the majority); the watch reports, or stops the merge.
+
+Nobody is accused of what they need not know: an input that attached late or began again from a time on answers for what
+ends from then on, one that was told to skip what ends before a time (`behind`) likewise; what was compared and given up
+before an input began again is not asked of it a second time. Floats are compared as everywhere (`model.likeness`).
 
 It costs an entry per event from its decision until the slowest input has passed it; at most `patience` entries are
-kept, and what is given up unchecked is counted.
+kept. Beyond that the oldest is compared with those that have passed it and counted as `unchecked`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from penstock.algorithms.merge.base import Input
-from penstock.algorithms.merge.index import Calendar, Key, Node
+from penstock.algorithms.merge.index import Calendar, Key
 from penstock.errors import MergeError
 from penstock.model.elements import Adjust, Insert, Payload
+from penstock.model.likeness import Likeness
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
-Reaction = Literal["report", "stop"]
+Reaction = Literal["report", "stop", "ignore"]
+REACTIONS: tuple[str, ...] = get_args(Reaction)
+PATIENCE = 100_000
+KEPT = 1000
+"""So many divergences are kept; all are counted."""
 
 
 @dataclass(frozen=True)
@@ -43,68 +53,148 @@ class Divergence:
         return f"{self.input} has {said(self.input_end)} where the output has {said(self.output_end)}: {self.payload!r}"
 
 
-class Watch:
-    """Decided events that some input has not passed."""
+class Alarm:
+    """What has been found, and what to do about it."""
 
-    def __init__(self, reaction: Reaction = "report", patience: int = 100_000) -> None:
-        """What to do when an input diverges, and how many decided events to keep at most."""
-        self.reaction, self.patience = reaction, patience
+    def __init__(self, reaction: Reaction = "report") -> None:
+        """`report` keeps what is found, `stop` raises an error as well."""
+        self.reaction = reaction
         self.found: list[Divergence] = []
-        self.unchecked = 0
-        self._nodes: dict[Key, tuple[Node, int | None]] = {}
-        self._due: Calendar[Node] = Calendar()
-
-    def decided(self, node: Node, end: int | None) -> None:
-        """The output has this end for an event for good, or does not have it."""
-        self._nodes[node.vs, node.payload] = node, end
-        self._due.add(node.vs if end is None else end, node)
-        if len(self._nodes) > self.patience:
-            oldest = next(iter(self._nodes))
-            del self._nodes[oldest]
-            self.unchecked += 1
-
-    def insert(self, each: Input, element: Insert) -> None:
-        """An input that is behind reports an event that was decided."""
-        found = self._nodes.get((element.vs, element.payload))
-        if found is None:
-            node = Node(element.payload, element.vs, element.ve, each.bit, 0)
-            self.decided(node, None)
-        else:
-            found[0].set_end(each, element.ve)
-
-    def adjust(self, each: Input, element: Adjust) -> None:
-        """An input that is behind changes an event that was decided."""
-        found = self._nodes.get((element.vs, element.payload))
-        if found is not None:
-            found[0].set_end(each, None if element.ve == element.vs else element.ve)
-
-    def passed(self, inputs: Iterable[Input]) -> None:
-        """Compare the events that every input has passed."""
-        given = list(inputs)
-        reached = min((i.stable for i in given if i.joined), default=MIN_TICK)
-        for node in self._due.take(reached):
-            kept = self._nodes.get((node.vs, node.payload))
-            if kept is None or kept[0] is not node:
-                continue
-            del self._nodes[node.vs, node.payload]
-            for each in given:
-                self._compare(each, node, kept[1])
-
-    def _compare(self, each: Input, node: Node, end: int | None) -> None:
-        theirs = node.end_of(each)
-        if theirs == end or not each.joined or (theirs is None and end is not None and end < each.complete_from):
-            return
-        self.report(Divergence(each.name, node.payload, node.vs, end, theirs))
+        self.count = 0
 
     def report(self, divergence: Divergence) -> None:
         """Keep a divergence, and stop if that was asked for."""
-        self.found.append(divergence)
+        self.count += 1
+        if len(self.found) < KEPT:
+            self.found.append(divergence)
         if self.reaction == "stop":
             raise MergeError(
                 "The inputs are not replicas of one stream.", got=str(divergence), hint="see merge.divergences"
             )
 
+    def compare(self, each: Input, payload: Payload, vs: int, output: Iterable[int], theirs: Iterable[int]) -> None:
+        """Report the first end on which an input and the output differ, as far as the input must know."""
+        must = each.accountable_from
+        ours, said = Counter(output), Counter(theirs)
+        lacking = sorted(e for e in (ours - said).elements() if e >= must)
+        surplus = sorted((said - ours).elements())
+        if lacking or (surplus and vs >= must):
+            self.report(Divergence(each.name, payload, vs, _first(lacking), _first(surplus)))
+
+
+def _first(ends: list[int]) -> int | None:
+    return ends[0] if ends else None
+
+
+class Record:
+    """A decided event: the ends that the output has, and those that the inputs give it."""
+
+    __slots__ = ("blind_below", "due", "out", "payload", "said", "vs")
+
+    def __init__(self, payload: Payload, vs: int, out: tuple[int, ...], said: dict[int, list[int]]) -> None:
+        """`said` by the number of the input."""
+        self.payload, self.vs, self.out, self.said = payload, vs, out, said
+        self.due: int | None = None
+        self.blind_below = MIN_TICK
+        """Ends below this may have been in the output and given up; others cannot have been."""
+
+
+class Watch(Alarm):
+    """Decided events that some input has not passed."""
+
+    def __init__(self, reaction: Reaction = "report", patience: int = PATIENCE) -> None:
+        """What to do when an input diverges, and how many decided events to keep at most."""
+        super().__init__(reaction)
+        self.patience = patience
+        self.unchecked = 0
+        self.forgotten_to = MIN_TICK
+        """Of events that start before this some have been compared and given up."""
+        self.records: dict[Key, Record] = {}
+        self._due: Calendar[Record] = Calendar()
+        self._likeness = Likeness()
+
+    def decided(self, payload: Payload, vs: int, out: tuple[int, ...], said: dict[int, list[int]]) -> None:
+        """The output has these ends for good, and the inputs say that."""
+        known = self.records.get((vs, payload))
+        if known is not None:  # some input spoke of it while it was thought to be done with
+            self._give_up(known)
+        self._keep(Record(payload, vs, out, said))
+
+    def _keep(self, record: Record) -> None:
+        self.records[record.vs, record.payload] = record
+        self._likeness.add(record.vs, record.payload)
+        self._due.wait(max(*record.out, record.vs, record.blind_below), record)
+
+    def _give_up(self, record: Record) -> None:
+        del self.records[record.vs, record.payload]
+        self._likeness.discard(record.vs, record.payload)
+        self._due.forget(record)
+
+    def _find(self, vs: int, payload: Payload) -> Record | None:
+        found = self.records.get((vs, payload))
+        if found is None and self._likeness.known:
+            return self.records.get((vs, self._likeness.find(vs, payload)))
+        return found
+
+    def insert(self, each: Input, element: Insert, frozen: int, *, repeats: bool) -> bool:
+        """An input that is behind reports an event that was decided; False if it did before and may not again.
+
+        `frozen` is how far everything has been decided.
+        """
+        found = self._find(element.vs, element.payload)
+        if found is None:
+            found = Record(element.payload, element.vs, (), {})
+            if element.vs < self.forgotten_to:
+                found.blind_below = frozen
+            self._keep(found)
+        said = found.said.setdefault(each.number, [])
+        if said and not repeats:
+            return False
+        said.append(element.ve)
+        return True
+
+    def adjust(self, each: Input, element: Adjust) -> bool:
+        """An input that is behind changes an event that was decided; False if it never had it, as far as is known."""
+        found = self._find(element.vs, element.payload)
+        if found is None:
+            return element.vs < self.forgotten_to
+        said = found.said.get(each.number, [])
+        if element.v_old not in said:
+            return element.vs < self.forgotten_to
+        said.remove(element.v_old)
+        if element.ve != element.vs:
+            said.append(element.ve)
+        return True
+
+    def passed(self, inputs: Iterable[Input]) -> None:
+        """Compare the events that every joined input has passed; give up what is too much."""
+        given = [i for i in inputs if i.joined]
+        reached = min((i.stable for i in given), default=MIN_TICK)
+        self.forgotten_to = max(self.forgotten_to, reached)
+        for record in self._due.take(reached):
+            self._give_up(record)
+            self._compare(record, given)
+        while len(self.records) > self.patience:
+            self._lose_patience(given)
+
+    def _lose_patience(self, given: list[Input]) -> None:
+        record = next(iter(self.records.values()))
+        due = record.due
+        self._give_up(record)
+        self.unchecked += 1
+        self.forgotten_to = max(self.forgotten_to, record.vs + 1)
+        self._compare(record, [i for i in given if due is not None and i.stable > due])
+
+    def _compare(self, record: Record, inputs: list[Input]) -> None:
+        for each in inputs:
+            theirs = [e for e in record.said.get(each.number, ()) if e >= record.blind_below]
+            self.compare(each, record.payload, record.vs, record.out, theirs)
+
+    def next_time(self) -> int | None:
+        """The least time such that something is compared when every input is beyond it."""
+        return self._due.first()
+
     def forget(self, each: Input) -> None:
         """An input left or begins again: what it said of decided events no longer counts."""
-        for node, _ in self._nodes.values():
-            node.set_end(each, None)
+        for record in self.records.values():
+            record.said.pop(each.number, None)

@@ -2,28 +2,33 @@
 
 The second tier is kept small: most replicas agree, so a node holds one end, the set of inputs that gave it as the bits
 of an integer, and a table for those that differ, if there are any. A payload is held once, whatever the number of
-inputs.
+inputs; payloads that differ in the last bits of floats are one (`model.likeness`).
 
 The tree of the paper serves to find the events that a bound freezes. Here a node waits in a calendar, for its start at
 first and then for the next of its ends, so that a bound visits the events that it freezes and not all that are half
-frozen.
+frozen. A node waits for one time; entries that it no longer waits for are swept out when they are the greater part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 from penstock.algorithms.merge.base import Input
 from penstock.model.elements import Payload
+from penstock.model.likeness import Likeness
 from penstock.model.time import END_OF_TIME
 
 Key = tuple[int, Payload]
+SPARE = 64
+"""So many entries that nobody waits for are left alone."""
 
 
 class Placed(Protocol):
-    """What an index holds: something of a payload and a start."""
+    """What an index holds: something of a payload and a start, that waits for a time."""
+
+    due: int | None
 
     @property
     def payload(self) -> Payload:
@@ -40,13 +45,14 @@ N = TypeVar("N", bound=Placed)
 class Node:
     """An event with the ends that the inputs give it, and the end it has in the output."""
 
-    __slots__ = ("bits", "end", "first_seen", "others", "out", "payload", "vs")
+    __slots__ = ("bits", "due", "end", "first_seen", "others", "out", "payload", "vs")
 
     def __init__(self, payload: Payload, vs: int, end: int, bits: int, first_seen: int) -> None:
         """`end` is that of the input that brought it."""
         self.payload, self.vs, self.end, self.bits, self.first_seen = payload, vs, end, bits, first_seen
         self.others: dict[int, int] | None = None
         self.out: int | None = None
+        self.due: int | None = None
 
     def end_of(self, each: Input) -> int | None:
         """The end that an input gives the event; None if the input does not have it."""
@@ -55,6 +61,11 @@ class Node:
         if self.others is not None:
             return self.others.get(each.number, self.end)
         return self.end
+
+    def said_by(self, each: Input) -> list[int]:
+        """The ends that an input gives: one or none."""
+        end = self.end_of(each)
+        return [] if end is None else [end]
 
     def next_end(self, bound: int) -> int:
         """The least end that an input or the output gives the event and that is not before a bound, or the bound."""
@@ -86,8 +97,8 @@ class Node:
             self.others = None
 
 
-class Calendar(Generic[N]):
-    """Nodes that wait for a bound to pass a time."""
+class Days(Generic[N]):
+    """Things by a time, taken out in order of it."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -95,7 +106,7 @@ class Calendar(Generic[N]):
         self._times: list[int] = []
 
     def add(self, time: int, node: N) -> None:
-        """A node waits for a time to be passed."""
+        """Something for a time."""
         day = self._days.get(time)
         if day is None:
             self._days[time] = [node]
@@ -103,26 +114,108 @@ class Calendar(Generic[N]):
         else:
             day.append(node)
 
-    def take(self, bound: int) -> Iterator[N]:
-        """The nodes whose time lies before a bound; the end of time passes all."""
+    def take(self, bound: int) -> list[N]:
+        """What lies before a bound; the end of time passes all."""
         times = self._times
+        taken: list[N] = []
         while times and (times[0] < bound or bound == END_OF_TIME):
-            yield from self._days.pop(heappop(times))
+            taken += self._days.pop(heappop(times))
+        return taken
 
     def first(self) -> int | None:
-        """The least time for which something waits, be it still of interest or not."""
+        """The least time for which there is something, be it still of interest or not."""
         return self._times[0] if self._times else None
 
-    def first_living(self, index: Index[N]) -> int | None:
-        """The least time for which a node waits that is still in an index; others are forgotten on the way."""
+
+class Calendar(Days[N]):
+    """Nodes that wait for a bound to pass a time, each for one."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        super().__init__()
+        self.entries = 0
+        self.living = 0
+
+    def wait(self, time: int, node: N) -> None:
+        """A node waits for a time to be passed, unless it is to be looked at before that anyway."""
+        if node.due is None:
+            self.living += 1
+        elif node.due <= time:
+            return
+        node.due = time
+        self.add(time, node)
+        self.entries += 1
+        if self.entries > 2 * self.living + SPARE:
+            self._sweep()
+
+    def forget(self, node: N) -> None:
+        """A node waits no more."""
+        if node.due is not None:
+            node.due = None
+            self.living -= 1
+
+    def take(self, bound: int) -> list[N]:
+        """The nodes whose time lies before a bound; they wait no more."""
         times = self._times
-        while times:
-            day = [n for n in self._days[times[0]] if index.lives(n)]
-            if day:
-                self._days[times[0]] = day
-                return times[0]
-            del self._days[heappop(times)]
-        return None
+        taken: list[N] = []
+        while times and (times[0] < bound or bound == END_OF_TIME):
+            time = heappop(times)
+            day = self._days.pop(time)
+            self.entries -= len(day)
+            for node in day:
+                if node.due == time:
+                    node.due = None
+                    taken.append(node)
+        self.living -= len(taken)
+        return taken
+
+    def waiting(self) -> Iterator[N]:
+        """Every node that waits."""
+        return (node for time, day in self._days.items() for node in dict.fromkeys(day) if node.due == time)
+
+    def _sweep(self) -> None:
+        """Leave only what is waited for."""
+        days: dict[int, list[N]] = {}
+        for node in list(self.waiting()):
+            assert node.due is not None
+            days.setdefault(node.due, []).append(node)
+        self._days, self._times = days, list(days)
+        heapify(self._times)
+        self.entries = self.living = sum(map(len, days.values()))
+
+
+class Holds(Generic[N]):
+    """Nodes that hold the output's bound at their starts, until they are let go."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._held: dict[int, set[N]] = {}
+        self._starts: list[int] = []
+
+    def add(self, node: N) -> None:
+        """A node holds the bound; again is no more than once."""
+        held = self._held.get(node.vs)
+        if held is None:
+            self._held[node.vs] = {node}
+            heappush(self._starts, node.vs)
+        else:
+            held.add(node)
+
+    def discard(self, node: N) -> None:
+        """A node lets go."""
+        held = self._held.get(node.vs)
+        if held is not None:
+            held.discard(node)
+
+    def oldest(self) -> int | None:
+        """The least start of a node that holds the bound."""
+        while self._starts and not self._held[self._starts[0]]:
+            del self._held[heappop(self._starts)]
+        return self._starts[0] if self._starts else None
+
+    def __iter__(self) -> Iterator[N]:
+        """Every node that holds the bound."""
+        return (node for held in self._held.values() for node in held)
 
 
 class Index(Generic[N]):
@@ -132,20 +225,27 @@ class Index(Generic[N]):
         """Start empty."""
         self.nodes: dict[Key, N] = {}
         self.due: Calendar[N] = Calendar()
+        self.likeness = Likeness()
+
+    def find(self, vs: int, payload: Payload) -> N | None:
+        """The event of a start and a payload, or of one like it."""
+        found = self.nodes.get((vs, payload))
+        if found is None and self.likeness.known:
+            return self.nodes.get((vs, self.likeness.find(vs, payload)))
+        return found
 
     def add(self, node: N) -> None:
         """A new event; nothing can happen to it before its start is passed."""
         self.nodes[node.vs, node.payload] = node
-        self.due.add(node.vs, node)
+        self.likeness.add(node.vs, node.payload)
+        self.due.wait(node.vs, node)
 
     def remove(self, node: N) -> None:
-        """An event that is done with; the calendar forgets it when its time comes."""
+        """An event that is done with."""
         self.nodes.pop((node.vs, node.payload), None)
+        self.likeness.discard(node.vs, node.payload)
+        self.due.forget(node)
 
     def lives(self, node: N) -> bool:
-        """Whether a node taken from a calendar is still in the index."""
+        """Whether a node is still in the index."""
         return self.nodes.get((node.vs, node.payload)) is node
-
-    def frozen_by(self, bound: int) -> list[N]:
-        """The nodes that waited for a time before a bound, some of them gone or named twice; they wait no more."""
-        return list(self.due.take(bound))

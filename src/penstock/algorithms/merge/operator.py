@@ -2,12 +2,15 @@
 
 The events of one slice of time are in one page, as a merge of their own: what is said of one event does not depend on
 others. A head, without events, knows the inputs and how far they have come. So rows touch the slices that they start
-in, and a bound touches the slices in which it freezes something.
+in, and a bound touches the slices in which it freezes something, or in which the alarm has something to compare.
 
 Rows come in one of two forms. Plain rows are events that live as long as their schema says; then the output is plain
 rows too, each once, and none is ever taken back: the policy must be one that waits (`half frozen`, `conservative`), or
 the streams ordered (R0 to R2). Element rows have columns for the start, the end and, for an adjust, the old end, and so
 has the output; any policy will do that does not compare whole inputs.
+
+What an input contradicts, what its kind of stream may not have, and where an input differs from the output are dead
+letters with the reason; with `on_divergence="stop"` the last is an error.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ from typing import Any
 
 from penstock.algorithms.merge.base import LogicalMerge
 from penstock.algorithms.merge.choose import ALGORITHMS
-from penstock.algorithms.merge.ordered import R0
+from penstock.algorithms.merge.divergence import PATIENCE, Divergence, Reaction, Watch
+from penstock.algorithms.merge.ordered import R0, OrderedMerge
 from penstock.algorithms.merge.pages import flatten, unflatten
 from penstock.algorithms.merge.r3 import R3
 from penstock.algorithms.merge.r4 import R4
 from penstock.algorithms.merge.revisable import MAJORITY, RevisableMerge
+from penstock.algorithms.merge.trail import Trail
 from penstock.algorithms.operator import Operator, Outputs, Rejected
 from penstock.errors import ElementError
 from penstock.model.batch import Batch, Row
@@ -35,8 +40,9 @@ from penstock.model.values import canonical_row
 ELEMENT_COLUMNS = ("vs", "ve", "v_old")
 SLICE = {Domain.TIMESTAMP: 60 * SECOND}
 OTHER_SLICE = 4096
-Due = dict[int, tuple[int | None, int | None]]
-"""Per slice: the next time that a bound must visit it for, and the oldest event that holds the output's bound back."""
+Due = dict[int, tuple[int | None, int | None, int | None, int]]
+"""Per slice: the next time that a bound must visit it for; the oldest event that holds the output's bound back; the
+next time that every input must have passed for something to be compared; how many events the alarm keeps."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +88,19 @@ class MergeOperator(Operator):
     kind = "lmerge"
 
     def __init__(
-        self, schema: Schema, inputs: Sequence[str], algorithm: str, *, elements: bool, **options: Any
+        self,
+        schema: Schema,
+        inputs: Sequence[str],
+        algorithm: str,
+        *,
+        elements: bool,
+        on_divergence: Reaction = "report",
+        **options: Any,
     ) -> None:
         """`inputs` name the ports; `options` are those of the algorithm."""
         super().__init__(schema)
         self.names, self.ports = list(inputs), len(inputs)
-        self.algorithm, self.options = ALGORITHMS[algorithm], options
+        self.algorithm, self.options, self.reaction = ALGORITHMS[algorithm], options, on_divergence
         self.form: PlainRows | ElementRows = ElementRows(schema) if elements else PlainRows(schema)
         self.span = SLICE.get(schema.domain, OTHER_SLICE)
 
@@ -97,21 +110,21 @@ class MergeOperator(Operator):
         name = self.names[port]
         if isinstance(head, R0) and batch.columnar:
             fresh = head.push_batch(name, batch)
-            missteps, head.missteps = head.missteps, []
             self.pages.put("head", head)
-            yield from self._rejected(missteps)
+            yield from self._told(head)
             if fresh is not None:
                 yield fresh
             return
         elements, bad = self._elements(batch)
         yield from bad
+        told: list[Rejected] = []
         if isinstance(head, RevisableMerge):
-            out, missteps = self._into_slices(head, name, elements)
+            out = self._into_slices(head, name, elements, told)
         else:
             out = [o for e in elements for o in head.push(name, e)]
-            missteps, head.missteps = head.missteps, []
+            told = self._told(head)
         self.pages.put("head", head)
-        yield from self._rejected(missteps)
+        yield from told
         yield from self._rows(out)
 
     def _elements(self, batch: Batch) -> tuple[list[Element], list[Rejected]]:
@@ -137,11 +150,14 @@ class MergeOperator(Operator):
         said = head.push(self.names[port], linear(head.attribute, punctuation.value))
         bound = head.stable
         out: list[Element] = [e for e in said if not isinstance(e, Punctuation)]
-        if isinstance(head, RevisableMerge) and (head.frozen != before or head.driver == MAJORITY):
+        told: list[Rejected] = []
+        if isinstance(head, RevisableMerge):
             head.stable = shown
-            out, bound = self._freeze(head, before)
+            out, bound = self._visit(head, before, told)
             head.stable = bound
+        told += self._told(head)
         self.pages.put("head", head)
+        yield from told
         yield from self._rows(out)
         if bound > shown:
             yield self.output_bound(bound)
@@ -150,60 +166,96 @@ class MergeOperator(Operator):
 
     def _head(self) -> Any:
         head: LogicalMerge | None = self.pages.get("head")
-        if head is None:
-            head = self.algorithm(self.names, **self.options)
-        return head
+        return self._made(self.names) if head is None else head
+
+    def _made(self, inputs: Sequence[str]) -> Any:
+        """A merge of its own, for the head or for a slice."""
+        options = dict(self.options)
+        if self.reaction != "ignore":
+            options["watch"] = (
+                Trail(self.reaction) if issubclass(self.algorithm, OrderedMerge) else Watch(self.reaction)
+            )
+        return self.algorithm(inputs, **options)
 
     def _slice(self, number: int, head: RevisableMerge, *, make: bool = False) -> Any:
         """The merge of a slice, with what the head knows; None if there is none and none is to be made."""
         part: R3 | R4 | None = self.pages.get(f"m{number}")
         if part is None and make:
-            part = self.algorithm((), **self.options)  # type: ignore[assignment]
+            part = self._made(())
         if part is not None:
-            part.inputs, part.frozen = head.inputs, head.frozen
+            part.inputs, part.frozen, part.voters = head.inputs, head.frozen, head.voters
             part.stable, part.max_stable = head.stable, head.max_stable
+            if part.watch is not None and head.watch is not None:
+                part.watch.forgotten_to = max(part.watch.forgotten_to, head.watch.forgotten_to)
         return part
 
-    def _into_slices(self, head: RevisableMerge, name: str, elements: list[Element]) -> tuple[list[Element], list[Any]]:
+    def _into_slices(
+        self, head: RevisableMerge, name: str, elements: list[Element], told: list[Rejected]
+    ) -> list[Element]:
         by_slice: dict[int, list[Element]] = defaultdict(list)
         for element in elements:
             by_slice[element.vs // self.span].append(element)  # type: ignore[union-attr]
         out: list[Element] = []
-        missteps: list[Any] = []
         due: Due = self.pages.get("slices") or {}
+        watched = head.watch is not None
         for number, members in by_slice.items():
-            part = self._slice(number, head, make=any(e.vs >= head.frozen for e in members))  # type: ignore[union-attr]
+            make = watched or any(e.vs >= head.frozen for e in members)  # type: ignore[union-attr]
+            part = self._slice(number, head, make=make)
             if part is None:
-                continue  # all of it has been decided
+                continue  # all of it has been decided, and nobody compares
             for element in members:
                 out += part.push(name, element)
-            missteps += part.missteps
-            self._keep(number, part, due)
+            self._keep(number, part, due, told)
         self.pages.put("slices", due)
-        return out, missteps
+        return out
 
-    def _freeze(self, head: RevisableMerge, before: int) -> tuple[list[Element], int]:
+    def _visit(self, head: RevisableMerge, before: int, told: list[Rejected]) -> tuple[list[Element], int]:
         """Visit the slices in which the bound freezes something; what they say, and how far the output has come."""
         out: list[Element] = []
         due: Due = self.pages.get("slices") or {}
-        for number, (next_time, _) in sorted(due.items()):
-            if next_time is None or (next_time >= head.frozen and head.frozen != END_OF_TIME):
+        frozen = head.frozen
+        passed = min((i.stable for i in head.inputs.values()), default=MIN_TICK)
+        moved = frozen != before or head.driver == MAJORITY
+        head.call_voters(frozen)
+        for number, (next_time, _, compared, _) in sorted(due.items()):
+            freezes = moved and _lies_before(next_time, frozen)
+            if not freezes and not _lies_before(compared, passed):
                 continue
             part = self._slice(number, head)
-            part.frozen = before
-            part.freeze(head.frozen, head.voters)
-            out += part.out
-            part.out = []
-            self._keep(number, part, due)
+            if freezes:
+                part.frozen = before
+                part.settle(frozen)
+                out += part.out
+                part.out = []
+            if part.watch is not None:
+                part.watch.passed(head.inputs.values())
+            self._keep(number, part, due, told)
+        self._lose_patience(head, due, told)
         self.pages.put("slices", due)
-        waiting = [oldest for _, oldest in due.values() if oldest is not None]
-        return out, min([head.frozen, *waiting])
+        waiting = [oldest for _, oldest, _, _ in due.values() if oldest is not None]
+        return out, min([frozen, *waiting])
 
-    def _keep(self, number: int, part: R3 | R4, due: Due) -> None:
-        part.missteps = []
-        if part.index.nodes:
-            due[number] = part.next_time(), part.oldest_waiting()
-            part.inputs = {}
+    def _lose_patience(self, head: RevisableMerge, due: Due, told: list[Rejected]) -> None:
+        """The alarm of all slices together keeps so much and no more; the oldest are compared as far as they can be."""
+        kept = sum(records for _, _, _, records in due.values())
+        for number in sorted(due):
+            if kept <= PATIENCE or head.watch is None:
+                return
+            part = self._slice(number, head)
+            kept -= len(part.watch.records)
+            part.watch.patience = 0
+            part.watch.passed(head.inputs.values())
+            part.watch.patience = PATIENCE
+            head.watch.forgotten_to = max(head.watch.forgotten_to, part.watch.forgotten_to)
+            self._keep(number, part, due, told)
+
+    def _keep(self, number: int, part: R3 | R4, due: Due, told: list[Rejected]) -> None:
+        told += self._told(part)
+        records = 0 if part.watch is None else len(part.watch.records)
+        if part.index.nodes or records:
+            compared = None if part.watch is None else part.watch.next_time()
+            due[number] = part.next_time(), part.oldest_waiting(), compared, records
+            part.inputs, part.voters = {}, []
             self.pages.put(f"m{number}", part)
         else:
             due.pop(number, None)
@@ -226,7 +278,28 @@ class MergeOperator(Operator):
         if rows:
             yield Batch(self.schema, rows)
 
-    def _rejected(self, missteps: list[Any]) -> Outputs:
-        if missteps:
-            rows = [self.form.row(m.element) for m in missteps]
-            yield Rejected("dead", Batch(self.schema, rows), [0] * len(rows), [m.reason for m in missteps])
+    def _told(self, merge: LogicalMerge) -> list[Rejected]:
+        """What was put aside, and what the alarm has found, since the last time."""
+        letters: list[tuple[Row, str]] = []
+        for misstep in merge.missteps:
+            if not isinstance(misstep.element, Punctuation):  # a bound that goes back has no row, and says nothing
+                letters.append((self.form.row(misstep.element), f"{misstep.input}: {misstep.reason}"))
+        merge.missteps = []
+        watch: Watch | Trail | None = getattr(merge, "watch", None)
+        if watch is not None and watch.found:
+            letters += [(self.form.row(_event(d)), f"diverged: {d}") for d in watch.found]
+            watch.found = []
+        if not letters:
+            return []
+        rows, reasons = zip(*letters, strict=True)
+        return [Rejected("dead", Batch(self.schema, list(rows)), [0] * len(rows), list(reasons))]
+
+
+def _lies_before(time: int | None, bound: int) -> bool:
+    return time is not None and (time < bound or bound == END_OF_TIME)
+
+
+def _event(divergence: Divergence) -> Insert:
+    """The event on which an input differs."""
+    ends = [e for e in (divergence.output_end, divergence.input_end) if e is not None]
+    return Insert(divergence.payload, divergence.vs, ends[0])

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.algorithms.merge import base, baselines, divergence, index, policies, r3, r4
+from penstock.algorithms.merge import base, baselines, divergence, index, policies, r3, r4, trail
 from penstock.algorithms.merge.choose import ALGORITHMS
-from penstock.model import elements
+from penstock.model import elements, likeness
 from penstock.model.plain import NotPlain
 
 _CLASSES: dict[str, type] = {
@@ -22,7 +22,8 @@ _CLASSES: dict[str, type] = {
         kind.__name__: kind
         for kind in (
             base.Input, base.Counts, base.Misstep, baselines.Cleanse, divergence.Divergence, divergence.Watch,
-            index.Node, index.Calendar, index.Index, r3.R3, r4.Bag, r4.Ends,
+            divergence.Record, index.Node, index.Calendar, index.Days, index.Holds, index.Index, r3.R3, r4.Bag, r4.Ends,
+            trail.Trail, trail.Walk, likeness.Likeness,
             elements.Insert, elements.Adjust, elements.Punctuation,
         )
     },

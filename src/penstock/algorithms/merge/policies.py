@@ -10,6 +10,7 @@ A policy is asked when an input reports an event, when it moves one, and when an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,7 @@ class MostUnfrozen(Policy):
 
 
 class HalfFrozen(Policy):
-    """An event comes out when some bound has passed its start, so none is ever taken back."""
+    """An event comes out when those who decide have passed its start, whatever the lag; so none is ever taken back."""
 
     def reported(self, merge: RevisableMerge, node: Any, each: Input) -> None:
         """Wait for the bound."""
@@ -146,10 +147,17 @@ def policy_of(given: str | Policy) -> Policy:
     """By name, or as it is; `quorum` may carry its share: `quorum 0.7`."""
     if isinstance(given, Policy):
         return given
-    words = given.split()
-    if words and words[0] == "quorum" and len(words) == 2:
-        return Quorum(float(words[1]))
+    words = given.split() if isinstance(given, str) else []
+    if len(words) == 2 and words[0] == "quorum":
+        try:
+            return Quorum(float(words[1]))
+        except ValueError:
+            raise MergeError(
+                "A quorum is a share of the inputs.", got=given, hint="a number, such as quorum 0.7"
+            ) from None
     for kind, name in NAMES.items():
         if name == given:
             return kind()
-    raise MergeError("There is no such policy.", got=given, hint=f"one of {', '.join(NAMES.values())}")
+    near = get_close_matches(str(given), NAMES.values(), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"one of {', '.join(NAMES.values())}"
+    raise MergeError("There is no such policy.", got=repr(given), hint=hint)

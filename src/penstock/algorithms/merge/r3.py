@@ -2,7 +2,8 @@
 
 An insert of an event that is known records the end that its input gives it. An adjust changes that end. A bound makes
 the output agree with the verdict on the events that it freezes: it introduces what is missing, removes what the verdict
-does not have, moves ends that would freeze wrongly, and gives up what is done with.
+does not have, moves ends that would freeze wrongly, and gives up what is done with. An event that is frozen in the
+output cannot be removed any more; where a verdict lacks it, it stays as it is until it is final.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.algorithms.merge.base import Input
-from penstock.algorithms.merge.divergence import Divergence, Watch
 from penstock.algorithms.merge.index import Index, Node
-from penstock.algorithms.merge.policies import FirstSeen, MostUnfrozen
-from penstock.algorithms.merge.revisable import UNDECIDED, RevisableMerge
+from penstock.algorithms.merge.policies import FirstSeen
+from penstock.algorithms.merge.revisable import MAJORITY, RevisableMerge
 from penstock.model.elements import Adjust, Element, Insert
+from penstock.model.likeness import EXACT_TYPES
+
+OPEN = "open"
+"""The word on an event whose end can still move."""
+REPEATED = "the event is there already: payload and start are not a key (R4 allows that)"
 
 
 class R3(RevisableMerge):
@@ -22,14 +27,11 @@ class R3(RevisableMerge):
 
     name = "R3"
 
-    def __init__(self, *args: Any, watch: Watch | None = None, **options: Any) -> None:
-        """As any revisable merge; a `watch` compares what every input says with what was put out."""
-        self.watch = watch
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """As any revisable merge."""
         self.index: Index[Node] = Index()
-        self._nodes = self.index.nodes
         super().__init__(*args, **options)
         self._first_seen = type(self.policy) is FirstSeen
-        self._counts_unfrozen = isinstance(self.policy, MostUnfrozen)
 
     # Elements
 
@@ -38,13 +40,13 @@ class R3(RevisableMerge):
         if type(element) is Insert and self._first_seen:
             vs, end = element.vs, element.ve
             key = (vs, element.payload)
-            node = self._nodes.get(key)
+            node = self.index.nodes.get(key)
             each = self.inputs.get(name)
             if each is not None and vs >= each.stable and self.width is None:
                 if node is None:
-                    if vs >= self.frozen:
-                        self._nodes[key] = node = Node(element.payload, vs, end, each.bit, 0)
-                        self.index.due.add(vs, node)
+                    if vs >= self.frozen and EXACT_TYPES.issuperset(map(type, element.payload)):
+                        self.index.nodes[key] = node = Node(element.payload, vs, end, each.bit, 0)
+                        self.index.due.wait(vs, node)
                         node.out = end
                         self.counts.inserts_in += 1
                         self.counts.inserts_out += 1
@@ -60,48 +62,49 @@ class R3(RevisableMerge):
         vs = element.vs
         if vs > each.greatest:  # noqa: PLR1730 - max() takes longer
             each.greatest = vs
-        node = self.index.nodes.get((vs, element.payload))
+        node = self.index.find(vs, element.payload)
         if node is None:
             if vs < self.frozen:  # it has been decided: the event is done with, or the verdict did not have it
-                if self.watch is not None:
-                    self.watch.insert(each, element)
+                if self.watch is not None and not self.watch.insert(each, element, self.frozen, repeats=False):
+                    self.reject(each, element, REPEATED)
                 return
             node = Node(element.payload, vs, element.ve, each.bit, self.counts.taken)
             self.index.add(node)
+            if self.early is not None:
+                self.early.add(vs, node)
         elif node.bits & each.bit:
-            self.reject(each, element, "the event is there already: payload and start are not a key (R4 allows that)")
+            self.reject(each, element, REPEATED)
             return
         elif element.ve == node.end:
             node.bits |= each.bit
         else:
             node.set_end(each, element.ve)
             self._wait(node, element.ve)
-        if self._counts_unfrozen:
+        if self.counts_unfrozen and vs >= self.frozen:
             each.unfrozen += 1
-        if not self._first_seen:
+        if self._first_seen:
+            self.introduce(node, each)
+        else:
             self.policy.reported(self, node, each)
-        elif node.out is None:
-            node.out = element.ve
-            self.counts.inserts_out += 1
-            self.counts.waited += self.counts.taken - node.first_seen
-            self.out.append(element)
 
     def adjust(self, each: Input, element: Adjust) -> None:
         """An input moves an end or removes an event."""
-        node = self.index.nodes.get((element.vs, element.payload))
+        node = self.index.find(element.vs, element.payload)
         end = None if node is None else node.end_of(each)
         if node is None or end is None:
-            if element.vs >= self.frozen:
+            if (
+                node is not None
+                or element.vs >= self.frozen
+                or (self.watch is not None and not self.watch.adjust(each, element))
+            ):
                 self.reject(each, element, "an adjust of an event that the input has not reported")
-            elif self.watch is not None:
-                self.watch.adjust(each, element)
             return
         if end != element.v_old:
             self.reject(each, element, f"an adjust of an event that ends at {end}, not at {element.v_old}")
             return
         if element.ve == element.vs:
             node.set_end(each, None)
-            if self._counts_unfrozen:
+            if self.counts_unfrozen and node.vs >= self.frozen:
                 each.unfrozen -= 1
         else:
             node.set_end(each, element.ve)
@@ -112,59 +115,54 @@ class R3(RevisableMerge):
     def _wait(self, node: Node, end: int) -> None:
         """A half-frozen event also waits for an end that is new; another one still waits for its start."""
         if node.vs < self.frozen:
-            self.index.due.add(end, node)
+            self.index.due.wait(end, node)
 
     # Bounds
 
-    def bound(self, each: Input, bound: int) -> None:
-        """As any revisable merge; decided events that every input has passed are compared."""
-        super().bound(each, bound)
-        if self.watch is not None:
-            self.watch.passed(self.inputs.values())
-
-    def freeze(self, bound: int, voters: list[Input]) -> None:
-        """Agree on the events whose start or end is passed."""
-        self.undecided = []
-        only = voters[0] if len(voters) == 1 else None
-        for node in self.index.frozen_by(bound):
-            if not self.index.lives(node):
-                continue
-            verdict: Any = node.end_of(only) if only is not None else self.verdict([node.end_of(v) for v in voters])
-            if verdict is UNDECIDED:
-                self.undecided.append(node.vs)
-                self.index.due.add(node.vs, node)  # to be looked at again
-                continue
-            if self._counts_unfrozen and node.vs >= self.frozen:
-                for each in self.inputs.values():
-                    each.unfrozen -= bool(node.bits & each.bit)
-            if self._agree(node, verdict, bound):
-                self.index.due.add(node.next_end(bound), node)
+    def decide(self, node: Node, bound: int) -> bool:
+        """Ask the voters whether there is such an event and, where it can no longer move, for its end."""
+        voters = self.voters
+        if len(voters) == 1 and self.driver != MAJORITY:
+            end = node.end_of(voters[0])
+        else:
+            ends = [node.end_of(v) for v in voters]
+            elected = self.elect([OPEN if e is not None and not self.is_final(e, bound) else e for e in ends])
+            if elected is None:
+                return False
+            end = ends[elected]
+        if self._agree(node, end, bound):
+            self.index.due.wait(node.next_end(bound), node)
+        return True
 
     def _agree(self, node: Node, end: int | None, bound: int) -> bool:
         """Make the output say what the verdict says, where it must; whether the event goes on living."""
+        out = node.out
         if end is None:
-            if node.out is not None and node.vs >= self.stable:
-                self.emit_adjust(node.payload, node.vs, node.out, node.vs)
+            if out is not None and node.vs < self.stable and not self.is_final(out, bound):
+                return True  # too late to take it back; another driver may know its end
+            if out is not None and node.vs >= self.stable:
+                self.emit_adjust(node.payload, node.vs, out, node.vs)
                 node.out = None
-            self._decide(node)
+            self._done(node)
             return False
         final = self.is_final(end, bound)
-        if node.out is None:
+        if out is None:
             if self.policy.final_only and not final:
-                self.waiting.add(node.vs, node)
+                self.waiting.add(node)
                 return True
             self._show(node, end)
-        elif node.out != end and (final or self.is_final(node.out, bound)):
+        elif out != end and (final or self.is_final(out, bound)):
             self._show(node, end)
         if final:
-            self._decide(node)
+            self._done(node)
         return not final
 
-    def _decide(self, node: Node) -> None:
+    def _done(self, node: Node) -> None:
         """Nothing more can change the event in the output."""
-        self.index.remove(node)
+        self.remove(node)
         if self.watch is not None:
-            self.watch.decided(node, node.out)
+            said = {i.number: node.said_by(i) for i in self.inputs.values() if node.bits & i.bit}
+            self.watch.decided(node.payload, node.vs, () if node.out is None else (node.out,), said)
 
     def _show(self, node: Node, end: int) -> None:
         """Give the event this end in the output, if the output's bound allows."""
@@ -179,15 +177,10 @@ class R3(RevisableMerge):
             self.emit_adjust(node.payload, node.vs, node.out, end)
         node.out = end
 
-    @property
-    def divergences(self) -> list[Divergence]:
-        """Where inputs were found to differ, in the order of discovery."""
-        return self.watch.found if self.watch is not None else []
-
     # For policies
 
-    def has(self, node: Node, each: Input) -> bool:
-        """By its bit."""
+    def reports(self, node: Node, each: Input) -> int:
+        """One or none, by its bit."""
         return bool(node.bits & each.bit)
 
     def holders(self, node: Node) -> int:
@@ -199,16 +192,10 @@ class R3(RevisableMerge):
         node.set_end(each, None)
         self._tidy(node)
 
-    def forget(self, each: Input) -> None:
-        """Also of decided events."""
-        super().forget(each)
-        if self.watch is not None:
-            self.watch.forget(each)
-
     def _tidy(self, node: Node) -> None:
         """An event that no input has and that is not out is gone, unless a bound has promised it."""
         if not node.bits and node.out is None and node.vs >= self.frozen:
-            self.index.remove(node)
+            self.remove(node)
 
     def introduce(self, node: Node, each: Input) -> None:
         """The first word on an event."""

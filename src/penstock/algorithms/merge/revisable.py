@@ -1,9 +1,14 @@
 """What R3 and R4 share: bounds that freeze events, who decides what is true, and the output's own bound.
 
 When a bound would freeze an event in the output, the output is first made to agree with the *verdict*: what the input
-that drives the bound says. By default the input that is furthest ahead drives. A user may name one that does, or let
-the majority decide: then the output goes as far as more than half of the joined inputs have come, and says what more
-than half say; where those that have come so far are at odds, it waits for the others.
+that drives the bound says. By default the joined input that is furthest ahead drives. A user may name one that does;
+while that one is away or has not joined, the one furthest ahead stands in. Or the majority decides: then the output
+goes as far as more than half of the joined inputs have come, and says what more than half say of what is frozen: which
+events there are, and which ends are final. Ends that can still move are nobody's to vote on. Where those that have come
+so far are at odds, the output waits for the others; when all have spoken, the greatest number is believed, and the
+first among equals.
+
+With a lag the output is decided so many ticks later than its driver has come; an input joins by what is decided.
 """
 
 from __future__ import annotations
@@ -14,13 +19,13 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from penstock.algorithms.merge.base import Input, LogicalMerge
-from penstock.algorithms.merge.index import Calendar, Index
-from penstock.algorithms.merge.policies import Policy, policy_of
+from penstock.algorithms.merge.divergence import Divergence, Watch
+from penstock.algorithms.merge.index import Days, Holds, Index
+from penstock.algorithms.merge.policies import HalfFrozen, MostUnfrozen, Policy, policy_of
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
 LEADING = "leading"
 MAJORITY = "majority"
-UNDECIDED = object()
 
 
 class RevisableMerge(LogicalMerge):
@@ -36,17 +41,24 @@ class RevisableMerge(LogicalMerge):
         policy: str | Policy = "first seen",
         lag: int = 0,
         driver: str = LEADING,
+        watch: Watch | None = None,
         attribute: str = "vs",
         width: int | None = None,
     ) -> None:
-        """`lag`: so many ticks the output's bound stays behind; `driver`: `leading`, `majority` or an input's name."""
+        """`lag`: so many ticks the output's bound stays behind; `driver`: `leading`, `majority` or an input's name.
+
+        A `watch` compares what every input says with what was put out.
+        """
         self.policy = policy_of(policy)
-        self.lag, self.driver = lag, driver
-        self.waiting: Calendar[Any] = Calendar()
-        """By start: events that are half frozen and not yet out (conservative policy)."""
+        self.lag, self.driver, self.watch = lag, driver, watch
+        self.counts_unfrozen = isinstance(self.policy, MostUnfrozen)
+        self.waiting: Holds[Any] = Holds()
+        """Events that are half frozen and not yet out (conservative policy)."""
+        self.early: Days[Any] | None = Days() if lag and isinstance(self.policy, HalfFrozen) else None
+        """By start: events that come out when the driver has passed them, before the output's lagging bound has."""
         self.leader: Input | None = None
         self.voters: list[Input] = []
-        """Who decided up to the last bound."""
+        """Who decides up to the last bound."""
         self.undecided: list[int] = []
         """The starts of events on which those who decide are at odds."""
         self.frozen = MIN_TICK
@@ -57,33 +69,110 @@ class RevisableMerge(LogicalMerge):
 
     def bound(self, each: Input, bound: int) -> None:
         """An input has come further; the output follows if that input, or enough of them, may drive it."""
-        if not each.joined:
-            return
-        if self.leader is None or (each is not self.leader and bound > self.leader.stable):
-            self.leader = each
-            self.policy.led(self, each)
-        reached, voters = self._reached(each)
-        if reached < self.max_stable or (reached == self.max_stable and self.driver != MAJORITY):
-            return
-        self.max_stable, self.voters = reached, voters
-        frozen = reached if reached == END_OF_TIME else max(reached - self.lag, self.frozen)
-        self.freeze(frozen, voters)
-        self.frozen = frozen
-        self.emit_bound(self.output_bound(frozen))
-        for joining in self._join():
-            self.bound(joining, joining.stable)
+        leader = self.leader
+        if each.joined and (
+            bound > self.max_stable or self.driver != LEADING or leader is None or bound > leader.stable
+        ):
+            self.evaluate()
+        if self.watch is not None:
+            self.watch.passed(self.inputs.values())
 
-    def _reached(self, each: Input) -> tuple[int, list[Input]]:
-        """How far the output may go, and who decides what is true up to there."""
-        joined = [i for i in self.inputs.values() if i.joined]
+    def membership_changed(self) -> None:
+        """Somebody else may drive now, and further."""
+        self.evaluate()
+
+    def evaluate(self) -> None:
+        """Go as far as those who drive have come, and let inputs join that the output has reached."""
+        while True:
+            self._lead()
+            reached = self._reached()
+            further = reached > self.max_stable
+            self.max_stable = max(self.max_stable, reached)
+            if further or self.undecided:
+                self._advance()
+            if not self._join():
+                return
+
+    def _lead(self) -> None:
+        """Whoever is furthest ahead leads; among equals, whoever did."""
+        joined = [i for i in self.inputs.values() if i.joined and i.stable > MIN_TICK]
+        ahead = max(joined, key=lambda i: i.stable, default=None)
+        if ahead is None or (self.leader is not None and self.leader in joined and ahead.stable <= self.leader.stable):
+            return
+        self.leader = ahead
+        self.policy.led(self, ahead)
+
+    def _driver(self) -> Input | None:
+        """The input that decides alone: the named one if it has joined, otherwise the one that is furthest ahead."""
+        named = self.inputs.get(self.driver)
+        return named if named is not None and named.joined else self.leader
+
+    def _reached(self) -> int:
+        """How far the output may go."""
         if self.driver == MAJORITY:
-            needed = len(joined) // 2 + 1
-            reached = sorted((i.stable for i in joined), reverse=True)[needed - 1]
-            return reached, [i for i in joined if i.stable >= reached]
-        if self.driver != LEADING and self.driver in self.inputs:
-            named = self.inputs[self.driver]
-            return (named.stable, [named]) if named.joined else (MIN_TICK, [])
-        return each.stable, [each]
+            stables = sorted((i.stable for i in self.inputs.values() if i.joined), reverse=True)
+            return stables[len(stables) // 2] if stables else MIN_TICK
+        driver = self._driver()
+        return MIN_TICK if driver is None else driver.stable
+
+    def _advance(self) -> None:
+        """Decide everything that the bound reached now freezes."""
+        reached = self.max_stable
+        frozen = reached if reached == END_OF_TIME else max(reached - self.lag, self.frozen)
+        self.call_voters(frozen)
+        self.settle(frozen)
+        self.emit_bound(self.output_bound(frozen))
+
+    def call_voters(self, frozen: int) -> None:
+        """Those who decide up to a bound: whoever drives, or all that have come so far."""
+        if self.driver == MAJORITY:
+            self.voters = [i for i in self.inputs.values() if i.joined and i.stable >= frozen]
+        else:
+            driver = self._driver()
+            self.voters = [] if driver is None else [driver]
+
+    def settle(self, frozen: int) -> None:
+        """Decide everything before a bound, by the voters; the output's own bound is not yet said."""
+        if self.early is not None:
+            self._show_early(self.early)
+        self.undecided = []
+        for node in self.index.due.take(frozen):
+            if self.counts_unfrozen and node.vs >= self.frozen:
+                for each in self.inputs.values():
+                    each.unfrozen -= self.reports(node, each)
+            if not self.decide(node, frozen):
+                self.undecided.append(node.vs)
+                self.index.due.wait(node.vs, node)  # to be looked at again
+        self.frozen = frozen
+
+    def _show_early(self, early: Days[Any]) -> None:
+        """Half frozen on those who decide: it will not be taken back, so it need not wait for the lag."""
+        reached = self.max_stable
+        voters = [v for v in self.voters if v.stable >= reached]
+        for node in early.take(reached):
+            if not self.index.lives(node):
+                continue
+            elected = self.elect([self.has(node, v) for v in voters]) if voters else None
+            if elected is None:
+                if node.vs >= self.frozen:
+                    early.add(node.vs, node)
+            elif self.has(node, voters[elected]):
+                self.introduce_all(node, voters[elected])
+
+    def elect(self, said: list[Hashable]) -> int | None:
+        """Which voter speaks for all, by what they say; None if it takes more of them."""
+        if len(said) == 1 and self.driver != MAJORITY:
+            return 0
+        if not said:
+            return None
+        joined = sum(i.joined for i in self.inputs.values())
+        answer, votes = Counter(said).most_common(1)[0]
+        return said.index(answer) if votes > joined // 2 or len(said) == joined else None
+
+    @property
+    def decided_to(self) -> int:
+        """Up to the first event on which those who decide are at odds."""
+        return min([self.frozen, *self.undecided])
 
     def output_bound(self, frozen: int) -> int:
         """How far the output has come when everything before `frozen` agrees with the verdict, where there is one."""
@@ -92,37 +181,37 @@ class RevisableMerge(LogicalMerge):
 
     def oldest_waiting(self) -> int | None:
         """The least start among events that wait for their end, or for a verdict."""
-        waiting = self.waiting.first_living(self.index)
+        waiting = self.waiting.oldest()
         return min([*self.undecided, *([] if waiting is None else [waiting])], default=None)
 
     def next_time(self) -> int | None:
         """The least time such that a bound beyond it may freeze something."""
-        return self.index.due.first()
+        early = None if self.early is None else self.early.first()
+        times = [self.index.due.first(), None if early is None else max(early - self.lag, MIN_TICK)]
+        return min([t for t in times if t is not None], default=None)
 
     def living(self) -> Iterator[Any]:
         """Every event in the index."""
         return iter(self.index.nodes.values())
-
-    def verdict(self, said: list[Hashable]) -> Hashable:
-        """What voters say of an event, or `UNDECIDED`: it takes more than half of the joined inputs, or all of them.
-
-        Among equals, the first is believed.
-        """
-        if len(said) == 1:
-            return said[0]
-        joined = sum(i.joined for i in self.inputs.values())
-        answer, votes = Counter(said).most_common(1)[0]
-        return answer if votes > joined // 2 or len(said) == joined else UNDECIDED
 
     def forget(self, each: Input) -> None:
         """An input left or begins again; another one may lead."""
         for node in list(self.living()):
             self.drop(node, each)
         if self.leader is each:
-            rest = [i for i in self.inputs.values() if i.joined and i is not each]
-            self.leader = max(rest, key=lambda i: i.stable, default=None)
-            if self.leader is not None:
-                self.policy.led(self, self.leader)
+            self.leader = None
+        if self.watch is not None:
+            self.watch.forget(each)
+
+    def remove(self, node: Any) -> None:
+        """An event is done with."""
+        self.index.remove(node)
+        self.waiting.discard(node)
+
+    @property
+    def divergences(self) -> list[Divergence]:
+        """Where inputs were found to differ, in the order of discovery."""
+        return self.watch.found if self.watch is not None else []
 
     @staticmethod
     def is_final(end: int, bound: int) -> bool:
@@ -132,16 +221,20 @@ class RevisableMerge(LogicalMerge):
     # What an index does
 
     @abstractmethod
-    def freeze(self, bound: int, voters: list[Input]) -> None:
-        """Make the output agree with the verdict of the voters on everything that a bound freezes."""
+    def decide(self, node: Any, bound: int) -> bool:
+        """Make the output agree with the verdict on an event that a bound freezes; False if there is none yet."""
 
     @abstractmethod
     def drop(self, node: Any, each: Input) -> None:
         """An input no longer says anything of a node."""
 
     @abstractmethod
+    def reports(self, node: Any, each: Input) -> int:
+        """How many events of a node an input has reported."""
+
     def has(self, node: Any, each: Input) -> bool:
         """Whether an input has reported the event of a node."""
+        return self.reports(node, each) > 0
 
     @abstractmethod
     def holders(self, node: Any) -> int:
@@ -150,6 +243,10 @@ class RevisableMerge(LogicalMerge):
     @abstractmethod
     def introduce(self, node: Any, each: Input) -> None:
         """Put out what an input reports, if the output has less."""
+
+    def introduce_all(self, node: Any, each: Input) -> None:
+        """Put out all that an input reports."""
+        self.introduce(node, each)
 
     @abstractmethod
     def reflect(self, node: Any, each: Input) -> None:

@@ -129,9 +129,11 @@ class Builder:
 
     @staticmethod
     def _merge(node: Merge) -> Operator:
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"on_divergence": node.on_divergence}
         if node.algorithm in ("R3", "R4"):
-            options = {"policy": node.policy, "lag": node.lag, "driver": node.driver}
+            options |= {"policy": node.policy, "lag": node.lag, "driver": node.driver}
+        if node.algorithm == "R2":
+            options["key"] = node.key
         return MergeOperator(node.schema, node.names, node.algorithm, elements=node.elements, **options)
 
     def _window_aggregate(self, node: WindowAggregate) -> Operator:
