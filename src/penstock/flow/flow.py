@@ -66,6 +66,7 @@ class Flow:
         progress: Progress | None = None,
         schema: str | None = None,
         arrival: str | None = None,
+        max_ahead: str | int | None = None,
     ) -> Flow:
         """Declare a stream.
 
@@ -78,6 +79,8 @@ class Flow:
             schema: a DDL string where the source does not tell; values that do not fit become dead letters.
             arrival: on Spark in batch, the column that gives the order of arrival; without one a batch has none and
                 nothing in it is late.
+            max_ahead: a row whose time is further than this beyond what the stream has reached is a dead letter and
+                moves no bound. Longer than the longest silence.
 
         Returns:
             The flow, so that declarations can be chained.
@@ -102,7 +105,8 @@ class Flow:
             ) from None
         found: Schema = opened.schema
         self._check_progress(name, found, progress)
-        self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress)))
+        ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
+        self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress), ahead))
         self._sources[name.lower()] = opened
         return self
 

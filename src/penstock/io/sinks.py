@@ -39,6 +39,14 @@ def open_sink(target: Any) -> Sink:
     )
 
 
+def abandon(sink: Sink) -> None:
+    """The run failed: what a file has got so far is kept, but not under the name of a whole result."""
+    if isinstance(sink, FileSink):
+        sink.abandon()
+    else:
+        sink.close()
+
+
 class FunctionSink:
     """Calls a function with each table that has rows."""
 
@@ -81,6 +89,11 @@ class FileSink:
             self.writer.writelines(as_json(row) + "\n" for row in table.to_pylist())
         else:
             self.writer.write_table(table)
+
+    def abandon(self) -> None:
+        """Leave the file under the name that it has while it is written."""
+        if self.writer is not None:
+            self.writer.close()
 
     def close(self) -> None:
         """Give the file its name."""

@@ -17,6 +17,7 @@ from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
 from penstock.model.formats import file_kind
+from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.schema import Schema, timed
 
 CORRUPT = "_corrupt_record"
@@ -73,12 +74,15 @@ class SparkSource:
             reason = F.when(corrupt.isNotNull(), F.lit("the record is corrupt")).otherwise(reason)
             row = F.coalesce(corrupt, row)
         bad = self.frame.filter(~self._readable()).select(
-            F.lit(stream).alias("stream"), reason.alias("reason"), row.alias("row")
+            F.lit(stream).alias("stream"),
+            F.lit(None).cast("string").alias("operator"),
+            reason.alias("reason"),
+            row.alias("row"),
         )
         if not self.unread:
             return bad
-        known = [(stream, letter.reason, letter.row) for letter in self.unread]
-        return bad.union(self.frame.sparkSession.createDataFrame(known, "stream string, reason string, row string"))
+        known = [(stream, None, letter.reason, letter.row) for letter in self.unread]
+        return bad.union(self.frame.sparkSession.createDataFrame(known, DEAD_SCHEMA.ddl))
 
 
 def open_spark_source(
