@@ -69,10 +69,6 @@ class EvaluationError(PenstockError):
     """An expression has no value under ANSI rules: overflow, division by zero, a cast that fails."""
 
 
-class Failure(EvaluationError):
-    """A failure of which only the reason is left, kept until the result that it spoils is due."""
-
-
 class CheckpointError(PenstockError):
     """Saved state cannot be used: another format version, or another query."""
 
@@ -95,22 +91,3 @@ class StorageError(PenstockError):
 
 class LeaseError(StorageError):
     """Another driver holds the place, or has taken it over."""
-
-
-class DeadLetterError(PenstockError):
-    """More rows are dead than `max_dead` allows. What was counted and kept up to here stays."""
-
-
-class InternalError(PenstockError):
-    """Penstock contradicts itself: rows that were read are in no count, or in two. Please report it."""
-
-
-def reason_of(error: BaseException) -> str:
-    """An error on one line, as the reason of a dead letter: what, where, and after a colon what was got."""
-    if isinstance(error, Failure):
-        return error.what
-    if not isinstance(error, PenstockError):
-        return " ".join(f"{type(error).__name__}: {error}".split())
-    where = f" ({error.where})" if error.where else ""
-    got = f": {error.got}" if error.got else ""
-    return " ".join(f"{error.what.rstrip('.')}{where}{got}".split())

@@ -27,12 +27,21 @@ def message(error: type[PenstockError], source: Any, time: str, **options: Any) 
     ("source", "time", "options", "parts"),
     [
         (PLAIN, "ts", {}, ["The time column does not exist", "stream s", "ts", "columns: t, k"]),
-        ([{"t": 1.5}], "t", {}, ["must be a timestamp, an integer, or text", "t double"]),
-        ([{"t": True}], "t", {}, ["must be a timestamp, an integer, or text", "t boolean"]),
+        ([{"t": 1.5}], "t", {}, ["must be a timestamp, a date, an integer, or text", "t double"]),
+        ([{"t": True}], "t", {}, ["must be a timestamp, a date, an integer, or text", "t boolean"]),
         ([], "t", {}, ["The columns of an empty list are not known", "stream s", "schema="]),
         ([{"t": 1, "x": 1}, {"t": 2, "x": "a"}], "t", {}, ["types that do not go together", "x: bigint, string"]),
-        ([{"t": 1, "x": []}], "t", {}, ["a type that SQL queries cannot use", "x: list"]),
-        (pa.table({"t": [1], "x": [[1]]}), "t", {}, ["a type that SQL queries cannot use", "x: list"]),
+        ([{"t": []}], "t", {}, ["must be a timestamp, a date, an integer, or text", "t: list"]),
+        (PLAIN, 5, {}, ["time must be a text", "stream s", "5"]),
+        (PLAIN, "t", {"schema": 5}, ["schema must be a text", "5"]),
+        (PLAIN, "t", {"time_format": True}, ["time_format must be a text", "True"]),
+        (PLAIN, "t", {"delimiter": ";"}, ["Only files of delimited text", "';'"]),
+        (TIMED, "ts", {"progress": pk.bounded(5)}, ["does not fit the time column", "5", "timedelta(seconds=5)"]),
+        (TIMED, "ts", {"progress": pk.per_source("k", idle=5)}, ["does not fit the time column", "stream s"]),
+        (TIMED, "ts", {"progress": pk.per_source("k", disorder=5)}, ["does not fit the time column", "stream s"]),
+        (PLAIN, "t", {"progress": pk.bounded(dt.timedelta(1))}, ["does not fit the time column", "timedelta"]),
+        (PLAIN, "t", {"progress": pk.bounded(2**61)}, ["The length is too great", str(2**61), str(2**60)]),
+        (TIMED, "ts", {"progress": pk.bounded("99999 days")}, ["The length is too great", "867816 hours"]),
         (pa.table({"t": [1]}), "t", {"schema": "t bigint, x int"}, ["lacks columns of the schema", "x", "it has t"]),
         (iter(PLAIN), "t", {}, ["not known before it is read", "schema="]),
         ([pk.Insert((1,), 1, 2)], "t", {}, ["The columns of elements are not known", "schema="]),
@@ -65,6 +74,17 @@ def test_streams_that_cannot_be(source: Any, time: str, options: dict[str, Any],
         (lambda: pk.bounded(5, rows=5), ["one of the two", "bounded(5, rows=5)"]),
         (lambda: pk.bounded(rows=-1), ["cannot be negative", "-1"]),
         (lambda: pk.bounded(-5), ["does not fit", "-5"]),
+        (lambda: pk.bounded(True), ["does not fit", "True"]),
+        (lambda: pk.bounded(5.0), ["does not fit", "5.0"]),
+        (lambda: pk.bounded("5 rows"), ["does not fit", "'5 rows'"]),
+        (lambda: pk.bounded(rows=True), ["takes a number of rows", "True"]),
+        (lambda: pk.bounded(rows=1.5), ["takes a number of rows", "1.5"]),
+        (lambda: pk.bounded(dt.timedelta(-1)), ["does not fit", "timedelta"]),
+        (lambda: pk.punctuated(5), ["takes a condition in SQL", "5"]),
+        (lambda: pk.punctuated(" "), ["takes a condition in SQL"]),
+        (lambda: pk.per_source(5), ["takes the name of a column", "5"]),
+        (lambda: pk.per_source("k", sources="abc"), ["takes a list", "'abc'"]),
+        (lambda: pk.per_source("k", idle=True), ["does not fit", "True"]),
         (lambda: pk.bounded("soon"), ["Not a length of time", "'soon'", "'5 seconds'"]),
         (lambda: pk.bounded("1 month"), ["Not a length of time", "'1 month'"]),
         (lambda: pk.bounded("0.1 us"), ["whole microseconds", "0.1 us"]),
@@ -131,7 +151,7 @@ def run(rows: list[dict[str, Any]], progress: Progress, schema: str | None = Non
 
 def test_rows_with_a_null_or_unreadable_time_are_dead_letters() -> None:
     query = run([{"t": 1, "k": "a"}, {"t": None, "k": "b"}, {"t": "soon", "k": "c"}], pk.ordered())
-    assert query.counts == {"read": 3, "on_time": 1, "late": 0, "dead": 2, "punctuation": 0, "skipped": 0, "failed": 0}
+    assert query.counts == {"read": 3, "on_time": 1, "late": 0, "dead": 2, "punctuation": 0, "skipped": 0}
     assert query.dead_letters["reason"].to_pylist() == ["t is null", "t is not a bigint: 'soon'"]
     assert query.dead_letters["row"].to_pylist()[0] == '{"t": null, "k": "b"}'
 
@@ -139,7 +159,7 @@ def test_rows_with_a_null_or_unreadable_time_are_dead_letters() -> None:
 def test_punctuation_that_goes_backwards_is_a_dead_letter() -> None:
     rows = [{"t": t, "k": k} for t, k in ((5, "a"), (10, "p"), (8, "p"), (9, "a"), (10, "p"), (12, "a"))]
     query = run(rows, pk.punctuated("k = 'p'"))
-    assert query.counts == {"read": 6, "on_time": 2, "late": 1, "dead": 1, "punctuation": 2, "skipped": 0, "failed": 0}
+    assert query.counts == {"read": 6, "on_time": 2, "late": 1, "dead": 1, "punctuation": 2, "skipped": 0}
     (reason,) = query.dead_letters["reason"].to_pylist()
     assert reason == "punctuation goes backwards, below the bound 10"
     assert query.late["bound"].to_pylist() == [10]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.errors import QueryError
 from penstock.model.progress import ordered
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
@@ -105,8 +106,10 @@ def test_types_of_sums_and_averages(type_: str, total: str, mean: str) -> None:
     assert (str(node.schema["s"].type), str(node.schema["a"].type)) == (total, mean)
 
 
-def test_names_given_twice_are_made_different() -> None:
-    assert names(plan("SELECT k AS a, v AS a FROM nums")) == ["a", "a_2"]
+def test_names_given_twice_are_refused() -> None:
+    for twice in ("SELECT k AS a, v AS A FROM nums", "SELECT v, v FROM nums", "SELECT *, v FROM nums"):
+        with pytest.raises(QueryError, match="Two columns of the result have the same name"):
+            plan(twice)
 
 
 def test_time_is_carried_when_it_is_not_selected() -> None:

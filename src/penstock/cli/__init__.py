@@ -16,3 +16,6 @@ def main() -> None:
     except PenstockError as error:
         complain(error)
         sys.exit(1)
+    except BrokenPipeError:  # the reader of a pipe has gone, as `head` does
+        sys.stderr.close()
+        sys.exit(1)

@@ -49,6 +49,16 @@ Progresses = Annotated[
 Schemas = Annotated[
     list[str], typer.Option("--schema", help="A DDL string where the files do not tell, for all streams or as name=….")
 ]
+Formats = Annotated[
+    list[str],
+    typer.Option(
+        "--time-format",
+        help="How the time is written: epoch_s, epoch_ms, epoch_us, epoch_ns or a pattern, for all or as name=….",
+    ),
+]
+Delimiters = Annotated[
+    list[str], typer.Option("--delimiter", help="What separates the fields of CSV files, for all streams or as name=….")
+]
 EngineOption = Annotated[str, typer.Option("--engine", help="spark or local.")]
 Master = Annotated[str, typer.Option("--master", help="Spark's master.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -64,7 +74,15 @@ def _flow(engine: str, master: str, given: list[StreamOption]) -> Flow:
         spark = local_session(master)
     flow = Flow(spark)
     for option in given:
-        flow.stream(option.name, option.path, time=option.time, progress=option.progress, schema=option.schema)
+        flow.stream(
+            option.name,
+            option.path,
+            time=option.time,
+            progress=option.progress,
+            schema=option.schema,
+            time_format=option.time_format,
+            delimiter=option.delimiter,
+        )
     return flow
 
 
@@ -75,25 +93,22 @@ def run(
     time: Times = [],  # noqa: B006
     progress: Progresses = [],  # noqa: B006
     schema: Schemas = [],  # noqa: B006
+    time_format: Formats = [],  # noqa: B006
+    delimiter: Delimiters = [],  # noqa: B006
     engine: EngineOption = "spark",
     master: Master = "local[2]",
     into: Annotated[
         str | None, typer.Option("--into", "-o", help="Write the result to a .parquet, .csv or .jsonl file.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", help="How many rows to show.")] = 20,
-    max_dead: Annotated[
-        float | None,
-        typer.Option("--max-dead", help="Fail when more rows are dead letters: a number, or a fraction below 1."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a query over files and show or write its result."""
     sql = read_query(query)
-    given = streams(stream, time, progress, schema)
+    given = streams(stream, time, progress, schema, time_format, delimiter)
     with working("running", quiet=as_json):
         q = _flow(engine, master, given).query(sql)
-        borne = int(max_dead) if max_dead is not None and max_dead >= 1 else max_dead
-        result = q.collect(max_dead=borne)
+        result = q.collect()
         late, dead = _table(q.late), _table(q.dead_letters)
     if into is not None:
         sink = open_sink(into)
@@ -129,12 +144,14 @@ def explain(
     time: Times = [],  # noqa: B006
     progress: Progresses = [],  # noqa: B006
     schema: Schemas = [],  # noqa: B006
+    time_format: Formats = [],  # noqa: B006
+    delimiter: Delimiters = [],  # noqa: B006
     engine: EngineOption = "spark",
     master: Master = "local[2]",
     as_json: Json = False,
 ) -> None:
     """Show the plan of a query: each operator, how the engine runs it and why, what is known of its output."""
-    q = _flow(engine, master, streams(stream, time, progress, schema)).query(read_query(query))
+    q = _flow(engine, master, streams(stream, time, progress, schema, time_format, delimiter)).query(read_query(query))
     if as_json:
         print_json({"plan": q.explain(), "schema": q.schema.ddl, "properties": q.properties.describe()})
     else:
@@ -148,6 +165,8 @@ def check(
     time: Times = [],  # noqa: B006
     progress: Progresses = [],  # noqa: B006
     schema: Schemas = [],  # noqa: B006
+    time_format: Formats = [],  # noqa: B006
+    delimiter: Delimiters = [],  # noqa: B006
     batches: Annotated[int, typer.Option("--batches", help="Into how many batches to cut each stream.")] = 4,
     rows: Annotated[
         int, typer.Option("--rows", help="Take only so many rows of each stream: the oracle is slow.")
@@ -162,9 +181,8 @@ def check(
     """Run a query on every evaluator and say whether they agree, or how they differ."""
     from penstock.cli.checking import check_query
 
-    report = check_query(
-        read_query(query), streams(stream, time, progress, schema), batches, rows, evaluator, master, quiet=as_json
-    )
+    given = streams(stream, time, progress, schema, time_format, delimiter)
+    report = check_query(read_query(query), given, batches, rows, evaluator, master, quiet=as_json)
     if as_json:
         print_json(report.as_json())
     else:

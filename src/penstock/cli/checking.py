@@ -74,7 +74,7 @@ def check_query(
     unknown = set(evaluators) - set(EVALUATORS)
     arrivals, taken, left_out, unread = [], {}, {}, {}
     for option in given:
-        source = open_source(option.path, option.time, option.schema)
+        source = open_source(option.path, option.time, option.schema, option.time_format, option.delimiter)
         found: list[Row] = []
         unread[option.name] = 0
         for item in source.open():

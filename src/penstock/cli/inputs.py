@@ -19,20 +19,32 @@ class StreamOption:
     time: str
     progress: Progress
     schema: str | None
+    time_format: str | None = None
+    delimiter: str | None = None
 
 
 def read_query(text: str) -> str:
     """SQL from a file, or the argument itself if it is no file."""
-    if text.lstrip()[:6].upper() in ("SELECT", "WITH") or "\n" in text:
+    if (text.split(None, 1)[:1] and text.split(None, 1)[0].upper() in ("SELECT", "WITH")) or "\n" in text:
         return text
     path = Path(text)
-    if not path.is_file():
-        raise StreamError("There is no such query.", got=text, hint="give a file with SQL, or the SQL itself in quotes")
-    return path.read_text()
+    try:
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise StreamError("The query cannot be read.", got=f"{text[:200]}: {error}") from None
+    raise StreamError(
+        "There is no such query.", got=text[:200], hint="give a file with SQL, or the SQL itself in quotes"
+    )
 
 
 def streams(
-    sources: Sequence[str], times: Sequence[str], progresses: Sequence[str], schemas: Sequence[str]
+    sources: Sequence[str],
+    times: Sequence[str],
+    progresses: Sequence[str],
+    schemas: Sequence[str],
+    formats: Sequence[str] = (),
+    delimiters: Sequence[str] = (),
 ) -> list[StreamOption]:
     """The streams of a command; `name=value` is for one stream, a bare value for all."""
     found = []
@@ -46,7 +58,13 @@ def streams(
         progress = _pick(progresses, name)
         found.append(
             StreamOption(
-                name, path, time, parse_progress(progress) if progress is not None else Ordered(), _pick(schemas, name)
+                name,
+                path,
+                time,
+                parse_progress(progress) if progress is not None else Ordered(),
+                _pick(schemas, name),
+                _pick(formats, name),
+                _delimiter(_pick(delimiters, name, bare=False)),
             )
         )
     if not found:
@@ -54,14 +72,19 @@ def streams(
     return found
 
 
-def _pick(values: Sequence[str], name: str) -> str | None:
-    """The value for a stream: its own, or the one given for all."""
+def _delimiter(text: str | None) -> str | None:
+    """As a shell can spell it: a backslash and a t, or `tab`, are a tab."""
+    return "\t" if text in ("\\t", "tab") else text
+
+
+def _pick(values: Sequence[str], name: str, *, bare: bool = True) -> str | None:
+    """The value for a stream: its own, or the one given for all; `bare` without blanks around it."""
     common = None
     for value in values:
         head, separator, tail = value.partition("=")
         if separator and head.strip().isidentifier() and "(" not in head:
             if head.strip().lower() == name.lower():
-                return tail.strip()
+                return tail.strip() if bare else tail
         else:
-            common = value.strip()
+            common = value.strip() if bare else value
     return common

@@ -66,29 +66,34 @@ class Flow:
         progress: Progress | None = None,
         schema: str | None = None,
         arrival: str | None = None,
-        max_ahead: str | int | None = None,
+        time_format: str | None = None,
+        delimiter: str | None = None,
     ) -> Flow:
         """Declare a stream.
 
         Args:
             name: what queries call it.
             source: a DataFrame, an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, or an
-                iterable of dicts or elements.
-            time: the column that progresses, a timestamp or an integer.
+                iterable of dicts or elements; on Spark also the name of a table.
+            time: the column that progresses: a timestamp, a date, text with timestamps, or an integer.
             progress: how far the stream has come, `pk.ordered()` unless said otherwise.
             schema: a DDL string where the source does not tell; values that do not fit become dead letters.
             arrival: on Spark in batch, the column that gives the order of arrival; without one a batch has none and
                 nothing in it is late.
-            max_ahead: a row whose time is further than this beyond what the stream has reached is a dead letter and
-                moves no bound. Longer than the longest silence.
+            time_format: how the time is written, where it is no timestamp: `epoch_s`, `epoch_ms`, `epoch_us`,
+                `epoch_ns`, or a pattern such as `dd/MM/yyyy HH:mm` or `%d/%m/%Y %H:%M`.
+            delimiter: what separates the fields of a CSV file; a comma, or a tab in .tsv, unless said otherwise.
 
         Returns:
             The flow, so that declarations can be chained.
         """
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise StreamError(
                 "A stream's name must be an identifier.", got=repr(name), hint="letters, digits and underscores"
             )
+        for option, value in (("time", time), ("schema", schema), ("arrival", arrival), ("time_format", time_format)):
+            if not isinstance(value, str) and (value is not None or option == "time"):
+                raise StreamError(f"{option} must be a text.", where=f"stream {name}", got=repr(value))
         progress = progress if progress is not None else Ordered()
         if not isinstance(progress, Ordered | Bounded | Punctuated | PerSource):
             raise StreamError(
@@ -98,28 +103,34 @@ class Flow:
                 hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)",
             )
         try:
-            opened = self._open(source, time, schema, arrival)
+            opened = self._open(source, time, schema, arrival, time_format, delimiter)
+            self._check_progress(name, opened.schema, progress)
         except StreamError as error:
             raise StreamError(
                 error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint
             ) from None
         found: Schema = opened.schema
-        self._check_progress(name, found, progress)
-        ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
-        self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress), ahead))
+        self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress)))
         self._sources[name.lower()] = opened
         return self
 
-    def _open(self, source: Any, time: str, schema: str | None, arrival: str | None) -> Any:
+    def _open(
+        self,
+        source: Any,
+        time: str,
+        schema: str | None,
+        arrival: str | None,
+        time_format: str | None,
+        delimiter: str | None,
+    ) -> Any:
         if self.spark is None:
-            return open_source(source, time, schema)
+            return open_source(source, time, schema, time_format, delimiter)
         from penstock.engines.spark.sources import is_spark_readable, open_spark_frame, open_spark_source
 
         if is_spark_readable(source):
-            return open_spark_source(
-                self.spark, source, time, parse_schema(schema, time) if schema is not None else None, arrival
-            )
-        opened = open_source(source, time, schema)
+            declared = parse_schema(schema, time, time_format) if schema is not None else None
+            return open_spark_source(self.spark, source, time, declared, arrival, time_format, delimiter)
+        opened = open_source(source, time, schema, time_format, delimiter)
         items = list(opened.open())
         rows = concat(opened.schema, [i for i in items if isinstance(i, Batch)])
         dead = [i for i in items if isinstance(i, DeadLetter)]

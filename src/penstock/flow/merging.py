@@ -25,7 +25,7 @@ from penstock.algorithms.merge.divergence import Divergence, Reaction, Watch
 from penstock.algorithms.merge.operator import ELEMENT_COLUMNS, MergeOperator
 from penstock.algorithms.merge.options import check_options, needs_index
 from penstock.algorithms.merge.ordered import R2, OrderedMerge
-from penstock.algorithms.merge.pages import differing, flatten, rebuild, settings_of, unflatten
+from penstock.algorithms.merge.pages import flatten, unflatten
 from penstock.algorithms.merge.policies import Policy
 from penstock.algorithms.merge.revisable import LEADING, RevisableMerge
 from penstock.algorithms.merge.trail import Trail
@@ -78,8 +78,7 @@ class Merge:
         """Inputs whose source failed; they have left."""
         self.properties = properties or _known(list(named.values()))
         self.choice = choose(self.properties, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
-        self._asked = (policy, lag, driver, on_divergence)
-        self.merge = self._build(*self._asked)
+        self.merge = self._build(policy, lag, driver, on_divergence)
 
     def _build(self, policy: str | Policy, lag: int, driver: str, on_divergence: Reaction) -> LogicalMerge:
         kind = self.choice.algorithm
@@ -253,30 +252,20 @@ class Merge:
 
     def snapshot(self) -> bytes:
         """The state of the merge as plain data; inputs go on from the next element."""
-        content = {
-            "merge": settings_of(self.merge),
-            "version": MergeOperator.version,
-            "state": flatten(self.merge),
-            "beside": flatten([self._pending, list(self._missteps)]),
-        }
-        return seal_snapshot(content, f"merge {self.choice.name}")
+        name = self.choice.name
+        content = {"merge": name, "version": MergeOperator.version, "state": flatten(self.merge)}
+        return seal_snapshot(content, f"merge {name}")
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same merge."""
         saved = open_snapshot(snapshot)
-        fresh = self._build(*self._asked)
-        settings = saved.get("merge")
-        other = differing(settings, settings_of(fresh)) if isinstance(settings, dict) else ["it is of a query"]
-        if other:
+        if saved.get("merge") != self.choice.name:
             raise CheckpointError(
                 "The snapshot is of another merge.",
-                got="; ".join(other),
-                hint="restore it into a merge with the same algorithm and options",
+                got=f"{saved.get('merge')} where {self.choice.name} runs" if "merge" in saved else "a query's",
+                hint="restore it into a merge with the same algorithm",
             )
-        state = _State(fresh)
-        held = [saved.get("state"), saved.get("beside")]
-        self.merge, beside = open_page(state, "merge", state.kind, saved.get("version"), held, where="merge")
-        self._pending, self._missteps = beside[0], deque(beside[1], maxlen=KEPT)
+        self.merge = open_page(_State, "merge", MergeOperator.kind, saved["version"], saved["state"], where="merge")
 
 
 class _State:
@@ -284,16 +273,15 @@ class _State:
 
     kind, version = MergeOperator.kind, MergeOperator.version
 
-    def __init__(self, fresh: LogicalMerge) -> None:
-        self.fresh = fresh
-
-    def to_plain(self, key: str, page: Any) -> Any:
+    @staticmethod
+    def to_plain(key: str, page: Any) -> Any:
         """As an operator's."""
         return flatten(page)
 
-    def from_plain(self, key: str, data: Any, version: int) -> Any:
-        """The merge, and what is kept beside it."""
-        return unflatten(data[0], self.fresh), rebuild(data[1])
+    @staticmethod
+    def from_plain(key: str, data: Any, version: int) -> Any:
+        """As an operator's."""
+        return unflatten(data)
 
 
 def merge(inputs: Any, **options: Any) -> Any:

@@ -2,7 +2,8 @@
 
 Rows given as dictionaries are looked at in full. Where a column holds values of types that do not go together the
 schema must be given. The time column is read more kindly: text in it is taken for timestamps, and single values that do
-not fit become dead letters.
+not fit become dead letters. A column of which queries can make nothing (a list, a dictionary, a time of day) is no part
+of the schema, but known by name, so that a query that asks for it is told.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StreamError
+from penstock.model.convert import is_missing, plain
 from penstock.model.schema import (
     BIGINT,
     BINARY,
@@ -26,19 +29,21 @@ from penstock.model.schema import (
     DataType,
     Field,
     Schema,
-    from_arrow_type,
+    columns_of,
     parse_type,
     timed,
 )
 
 _PYTHON: list[tuple[type, DataType]] = [
     (bool, BOOLEAN), (int, BIGINT), (float, DOUBLE), (str, STRING), (dt.datetime, TIMESTAMP), (dt.date, DATE),
-    (bytes, BINARY), (Decimal, DataType("decimal", 38, 18)),
+    (bytes, BINARY), (bytearray, BINARY), (np.datetime64, TIMESTAMP), (Decimal, DataType("decimal", 38, 18)),
 ]  # fmt: skip
 
 
-def parse_schema(ddl: str, time: str) -> Schema:
+def parse_schema(ddl: str, time: str, time_format: str | None = None) -> Schema:
     """A schema from a DDL string such as `ts timestamp, srcIP string, len int`."""
+    if not isinstance(ddl, str):
+        raise StreamError("A schema is a text.", got=repr(ddl), hint="'ts timestamp, srcIP string, len int'")
     fields = []
     for part in re.split(r",(?![^(]*\))", ddl):
         words = part.strip().split(None, 1)
@@ -47,54 +52,44 @@ def parse_schema(ddl: str, time: str) -> Schema:
                 "A schema is a list of names and types.", got=part.strip(), hint="'ts timestamp, srcIP string, len int'"
             )
         fields.append(Field(words[0].strip("`"), parse_type(words[1])))
-    return timed(Schema(tuple(fields)), time)
+    return timed(Schema(tuple(fields)), time, time_format, declared=True)
 
 
-def from_arrow(schema: pa.Schema, time: str) -> Schema:
-    """The schema of Arrow data; columns of types without a SQL counterpart are refused."""
-    fields = []
-    for arrow in schema:
-        type_ = from_arrow_type(arrow.type)
-        if type_ is None:
-            raise StreamError(
-                "A column has a type that SQL queries cannot use.",
-                got=f"{arrow.name}: {arrow.type}",
-                hint="drop it, or convert it before",
-            )
-        fields.append(Field(arrow.name, STRING if type_.name == "void" else type_))
-    return timed(Schema(tuple(fields)), time)
+def from_arrow(schema: pa.Schema, time: str, time_format: str | None = None) -> Schema:
+    """The schema of Arrow data."""
+    return timed(columns_of(schema), time, time_format)
 
 
-def from_rows(rows: Iterable[Mapping[str, object]], time: str) -> Schema:
+def from_rows(rows: Iterable[Mapping[str, object]], time: str, time_format: str | None = None) -> Schema:
     """The schema of dictionaries."""
     types: dict[str, set[DataType]] = {}
+    unusable: dict[str, str] = {}
     for row in rows:
-        for name, value in row.items():
-            found = types.setdefault(str(name), set())
-            if value is not None:
-                found.add(_type_of(name, value))
+        for key, value in row.items():
+            name = str(key)
+            found = types.setdefault(name, set())
+            if value is not None and not is_missing(value):
+                type_ = _type_of(value)
+                if type_ is None:
+                    unusable.setdefault(name, type(value).__name__)
+                else:
+                    found.add(type_)
     if not types:
         raise StreamError("The columns of an empty list are not known.", hint="give schema='ts timestamp, …'")
-    fields = [Field(name, _one(name, found, is_time=name == time)) for name, found in types.items()]
-    return timed(Schema(tuple(fields)), time)
-
-
-def _type_of(name: object, value: object) -> DataType:
-    for python, type_ in _PYTHON:
-        if isinstance(value, python):
-            return type_
-    raise StreamError(
-        "A value has a type that SQL queries cannot use.",
-        got=f"{name}: {type(value).__name__}",
-        hint="convert it before",
+    fields = tuple(
+        Field(name, _one(name, found, is_time=name == time)) for name, found in types.items() if name not in unusable
     )
+    return timed(Schema(fields, unusable=tuple(unusable.items())), time, time_format)
+
+
+def _type_of(value: object) -> DataType | None:
+    value = plain(value)
+    return next((type_ for python, type_ in _PYTHON if isinstance(value, python)), None)
 
 
 def _one(name: str, found: set[DataType], *, is_time: bool) -> DataType:
     if is_time:
-        if TIMESTAMP in found or not found & {BIGINT}:
-            return TIMESTAMP if found - {BOOLEAN, DOUBLE} else next(iter(found), TIMESTAMP)
-        return BIGINT
+        return _time_type(found)
     if not found:
         return STRING
     if found == {BIGINT, DOUBLE}:
@@ -106,3 +101,11 @@ def _one(name: str, found: set[DataType], *, is_time: bool) -> DataType:
             hint="give schema='…'; values that do not fit it become dead letters",
         )
     return next(iter(found))
+
+
+def _time_type(found: set[DataType]) -> DataType:
+    if TIMESTAMP in found or DATE in found:
+        return TIMESTAMP
+    if BIGINT in found:
+        return BIGINT
+    return STRING if STRING in found or not found else next(iter(found))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.parquet
 
 from penstock.errors import SourceError
 from penstock.model.conform import as_json
+from penstock.storage.files import place_of
 
 
 class Sink(Protocol):
@@ -21,10 +23,13 @@ class Sink(Protocol):
         """Take a table."""
 
     def close(self) -> None:
-        """No more comes."""
+        """No more comes, and what came is whole."""
+
+    def abandon(self) -> bool:
+        """No more comes, and what came is a part; whether anything did."""
 
 
-def open_sink(target: Any) -> Sink:
+def open_sink(target: Any, schema: pa.Schema | None = None) -> Sink:
     """The sink for whatever the user gave."""
     if target is None:
         return FunctionSink(lambda table: None)
@@ -33,18 +38,10 @@ def open_sink(target: Any) -> Sink:
     if callable(target):
         return FunctionSink(target)
     if isinstance(target, str | os.PathLike):
-        return FileSink(os.fspath(target))
+        return FileSink(os.fspath(target), schema)
     raise SourceError(
         "Results cannot be written there.", got=type(target).__name__, hint="give a path, a list or a function"
     )
-
-
-def abandon(sink: Sink) -> None:
-    """The run failed: what a file has got so far is kept, but not under the name of a whole result."""
-    if isinstance(sink, FileSink):
-        sink.abandon()
-    else:
-        sink.close()
 
 
 class FunctionSink:
@@ -62,41 +59,67 @@ class FunctionSink:
     def close(self) -> None:
         """Nothing to do."""
 
+    def abandon(self) -> bool:
+        """What was handed over stays there."""
+        return True
+
 
 class FileSink:
-    """A parquet, csv or jsonl file, made whole when it is closed."""
+    """A parquet, csv or jsonl file, under its name once it is whole.
 
-    def __init__(self, path: str) -> None:
-        """The ending says the kind."""
+    Until then, and for good if the run fails, it is called `….partial`: a reader never takes a part for the whole.
+    """
+
+    def __init__(self, path: str, schema: pa.Schema | None = None) -> None:
+        """The ending says the kind; with a schema the file is written even if no row comes."""
         self.kind = path.rsplit(".", 1)[-1].lower()
         if self.kind not in ("parquet", "csv", "jsonl"):
             raise SourceError(
                 "The kind of file is not known.", got=path, hint="results are written as .parquet, .csv or .jsonl"
             )
-        self.path, self.partial = path, f"{path}.partial"
+        self.place, self.schema = place_of(path), schema
+        self.partial = place_of(f"{path}.partial")
+        self.stream: Any = None
         self.writer: Any = None
+
+    def _open(self, schema: pa.Schema) -> None:
+        with self._told():
+            self.stream = self.partial.fs.open_output_stream(self.partial.path)
+            if self.kind == "parquet":
+                self.writer = pa.parquet.ParquetWriter(self.stream, schema)
+            elif self.kind == "csv":
+                self.writer = pa.csv.CSVWriter(self.stream, schema)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise SourceError("Results cannot be written there.", where=str(self.place), got=str(error)) from error
 
     def write(self, table: pa.Table) -> None:
         """Append a table."""
-        if self.writer is None:
-            if self.kind == "parquet":
-                self.writer = pa.parquet.ParquetWriter(self.partial, table.schema)
-            elif self.kind == "csv":
-                self.writer = pa.csv.CSVWriter(self.partial, table.schema)
+        if self.stream is None:
+            self._open(table.schema)
+        with self._told():
+            if self.writer is not None:
+                self.writer.write_table(table)
             else:
-                self.writer = open(self.partial, "w", encoding="utf-8")  # noqa: SIM115 - closed in close()
-        if self.kind == "jsonl":
-            self.writer.writelines(as_json(row) + "\n" for row in table.to_pylist())
-        else:
-            self.writer.write_table(table)
-
-    def abandon(self) -> None:
-        """Leave the file under the name that it has while it is written."""
-        if self.writer is not None:
-            self.writer.close()
+                self.stream.write("".join(as_json(row) + "\n" for row in table.to_pylist()).encode())
 
     def close(self) -> None:
-        """Give the file its name."""
-        if self.writer is not None:
-            self.writer.close()
-            os.replace(self.partial, self.path)
+        """The run is over: the file gets its name."""
+        if self.stream is None and self.schema is not None:
+            self._open(self.schema)
+        if self.abandon():
+            self.partial.move(self.place)
+
+    def abandon(self) -> bool:
+        """The run failed: what was written stays a part. Whether anything was."""
+        if self.stream is None:
+            return False
+        with self._told():
+            if self.writer is not None:
+                self.writer.close()
+            self.stream.close()
+        return True

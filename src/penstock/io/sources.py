@@ -6,28 +6,25 @@ come in large batches; a plain iterable comes row by row, so that a live one is 
 
 from __future__ import annotations
 
-import glob
-import gzip
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from penstock.errors import SourceError, StreamError
 from penstock.io import infer
+from penstock.io.files import BATCH_ROWS, expand, file_source_schema, read_text_files
 from penstock.model.batch import Batch
-from penstock.model.conform import DeadLetter, conform_rows, conform_table
+from penstock.model.conform import DeadLetter, conform_row, conform_rows, conform_table, written
 from penstock.model.elements import Adjust, Insert, Punctuation
-from penstock.model.formats import file_kind
+from penstock.model.formats import check_delimiter
 from penstock.model.schema import Schema
+from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.storage.parquet_files import read_parquet
 
-BATCH_ROWS = 65_536
+T = TypeVar("T")
 Item = Batch | DeadLetter | Punctuation
 
 
@@ -39,32 +36,76 @@ class LocalSource:
     open: Callable[[], Iterator[Item]]
 
 
-def open_source(source: object, time: str, schema: str | None = None) -> LocalSource:
+def open_source(
+    source: object, time: str, schema: str | None = None, time_format: str | None = None, delimiter: str | None = None
+) -> LocalSource:
     """The source for whatever the user gave."""
-    declared = infer.parse_schema(schema, time) if schema is not None else None
-    if isinstance(source, str | os.PathLike):
-        return _files([os.fspath(source)], time, declared)
+    declared = infer.parse_schema(schema, time, time_format) if schema is not None else None
+    if _are_paths(source):
+        given = [source] if isinstance(source, str | os.PathLike) else cast(Sequence[Any], source)
+        return _files([os.fspath(s) for s in given], time, declared, delimiter, time_format)
+    if delimiter is not None:
+        check_delimiter(delimiter, None)
     table = _as_table(source)
     if table is not None:
-        return _table_source(table, time, declared)
+        final = declared or infer.from_arrow(table.schema, time, time_format)
+        _require(final, table.schema.names)
+        return LocalSource(final, lambda: _conformed(final, table.to_batches(BATCH_ROWS), table.schema))
     if isinstance(source, pa.RecordBatchReader):
-        return _reader_source(source, time, declared)
-    if isinstance(source, Sequence) and source and all(isinstance(s, str | os.PathLike) for s in source):
-        return _files([os.fspath(s) for s in source], time, declared)
-    if isinstance(source, Sequence):
+        final = declared or infer.from_arrow(source.schema, time, time_format)
+        _require(final, source.schema.names)
+        batches = _once(source)
+        return LocalSource(final, lambda: _conformed(final, batches(), source.schema))
+    if isinstance(source, Sequence) and not isinstance(source, bytes | bytearray):
         if source and isinstance(source[0], Insert | Adjust | Punctuation):
             return _element_source(source, declared)
         rows = cast(Sequence[Mapping[str, object]], source)
-        if not all(isinstance(r, Mapping) for r in rows):
-            raise StreamError("A list must hold dictionaries, elements or paths.", got=type(rows[0]).__name__)
-        final = declared or infer.from_rows(rows, time)
+        strange = next((r for r in rows if not isinstance(r, Mapping)), None)
+        if strange is not None:
+            raise StreamError("A list must hold dictionaries, elements or paths.", got=type(strange).__name__)
+        final = declared or infer.from_rows(rows, time, time_format)
         return LocalSource(final, lambda: _in_batches(final, rows))
-    if isinstance(source, Iterable):
+    if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | Mapping):
         return _iterable_source(source, declared)
     raise StreamError(
         "This cannot be read as a stream.", got=type(source).__name__,
         hint="give an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, or an iterable",
     )  # fmt: skip
+
+
+def _are_paths(source: object) -> bool:
+    if isinstance(source, list | tuple):
+        return bool(source) and all(isinstance(s, str | os.PathLike) for s in source)
+    return isinstance(source, str | os.PathLike)
+
+
+def _files(
+    given: list[str], time: str, declared: Schema | None, delimiter: str | None, time_format: str | None
+) -> LocalSource:
+    paths = [p for name in given for p in expand(name)]
+    _, form, schema = file_source_schema(paths, time, declared, delimiter, time_format)
+    if form is None:
+        return LocalSource(schema, lambda: _flat(read_parquet(paths, schema)))
+    return LocalSource(schema, lambda: read_text_files(paths, form, schema))
+
+
+def _once(source: Iterable[T]) -> Callable[[], Iterator[T]]:
+    """A way to read an iterable; one that is its own iterator can be read once, and says so the second time."""
+    state = {"read": False}
+
+    def read() -> Iterator[T]:
+        items = iter(source)
+        if items is source or isinstance(source, pa.RecordBatchReader):
+            if state["read"]:
+                raise SourceError(
+                    "The source has been read already, and can be read only once.",
+                    got=type(source).__name__,
+                    hint="declare the stream anew with a fresh one, or give a list or a table",
+                )
+            state["read"] = True
+        return items
+
+    return read
 
 
 def _as_table(source: object) -> pa.Table | None:
@@ -74,27 +115,35 @@ def _as_table(source: object) -> pa.Table | None:
         return pa.Table.from_batches([source])
     kind = type(source)
     family = (kind.__module__ or "").split(".")[0]
+    frame: Any = source
     if family == "pandas" and kind.__name__ == "DataFrame":
-        return pa.Table.from_pandas(source, preserve_index=False)
+        return _from_pandas(frame)
     if family == "polars" and kind.__name__ in ("DataFrame", "LazyFrame"):
-        frame: Any = source
-        return (frame.collect() if kind.__name__ == "LazyFrame" else frame).to_arrow()
+        try:
+            return (frame.collect() if kind.__name__ == "LazyFrame" else frame).to_arrow()
+        except Exception as error:  # polars has errors of its own, and panics
+            raise StreamError("The frame cannot be read.", got=str(error)[:300]) from error
     return None
 
 
-def _table_source(table: pa.Table, time: str, declared: Schema | None) -> LocalSource:
-    schema = declared or infer.from_arrow(table.schema, time)
-    _require(schema, table.schema.names)
-    return LocalSource(schema, lambda: _conformed(schema, table.to_batches(BATCH_ROWS), table.schema))
-
-
-def _reader_source(reader: pa.RecordBatchReader, time: str, declared: Schema | None) -> LocalSource:
-    schema = declared or infer.from_arrow(reader.schema, time)
-    _require(schema, reader.schema.names)
-    return LocalSource(schema, lambda: _conformed(schema, reader, reader.schema))
+def _from_pandas(frame: Any) -> pa.Table:
+    names, columns = [str(n) for n in frame.columns], []
+    for i, name in enumerate(names):
+        try:
+            columns.append(pa.chunked_array(pa.Array.from_pandas(frame.iloc[:, i])))
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            raise StreamError(
+                "A column holds values of types that do not go together.",
+                got=f"{name}: {str(error)[:200]}",
+                hint="convert it before, or leave it out",
+            ) from None
+    return pa.Table.from_arrays(columns, names=names)
 
 
 def _require(schema: Schema, names: Sequence[str]) -> None:
+    double = {n for n in schema.names if list(names).count(n) > 1}
+    if double:
+        raise StreamError("Two columns have the same name.", got=", ".join(sorted(double)), hint="rename one of them")
     missing = [n for n in schema.names if n not in names]
     if missing:
         raise StreamError(
@@ -105,6 +154,13 @@ def _require(schema: Schema, names: Sequence[str]) -> None:
 def _conformed(schema: Schema, batches: Iterable[pa.RecordBatch], arrow: pa.Schema) -> Iterator[Item]:
     for batch in batches:
         good, dead = conform_table(schema, pa.Table.from_batches([batch], arrow))
+        yield from dead
+        if len(good):
+            yield good
+
+
+def _flat(parts: Iterable[tuple[Batch, list[DeadLetter]]]) -> Iterator[Item]:
+    for good, dead in parts:
         yield from dead
         if len(good):
             yield good
@@ -124,9 +180,10 @@ def _iterable_source(source: Iterable[object], declared: Schema | None) -> Local
             "The columns of an iterable are not known before it is read.", hint="give schema='ts timestamp, …'"
         )
     schema = declared
+    items = _once(source)
 
     def read() -> Iterator[Item]:
-        for item in source:
+        for item in items():
             if isinstance(item, Mapping):
                 good, dead = conform_rows(schema, [item])
                 yield from dead
@@ -149,139 +206,17 @@ def _element_source(source: Sequence[object], declared: Schema | None) -> LocalS
 
 def _element(item: object, schema: Schema) -> Item:
     if isinstance(item, Punctuation):
-        return item
+        if all(MIN_TICK <= bound <= END_OF_TIME for _, bound in item.bounds):
+            return item
+        return DeadLetter("a bound is not a number of 64 bits", repr(item))
     if isinstance(item, Insert):
         if len(item.payload) != len(schema) or item.payload[schema.time_index] != item.vs or item.ve != item.vs + 1:
             return DeadLetter(
-                "the payload does not fit the schema, or its time is not vs, or it lives longer than a tick", repr(item)
+                "the payload does not fit the schema, or its time is not vs, or it lives longer than a tick",
+                written(repr(item)),
             )
-        return Batch(schema, [item.payload])
+        row = conform_row(schema, item.payload)
+        return row if isinstance(row, DeadLetter) else Batch(schema, [row])
     if isinstance(item, Adjust):
-        return DeadLetter("this release reads streams of inserts only", repr(item))
-    return DeadLetter("not a row or an element", repr(item))
-
-
-# Files
-
-
-def _files(given: list[str], time: str, declared: Schema | None) -> LocalSource:
-    paths = [p for name in given for p in expand(name)]
-    kinds = {_kind(p) for p in paths}
-    if len(kinds) != 1:
-        raise SourceError(
-            "The files are of different kinds.", got=", ".join(sorted(kinds)), hint="declare one stream per kind"
-        )
-    match kinds.pop():
-        case "parquet":
-            return _parquet(paths, time, declared)
-        case "csv":
-            return _csv(paths, time, declared)
-        case _:
-            return _jsonl(paths, time, declared)
-
-
-def expand(name: str) -> list[str]:
-    """The files that a path, folder or pattern stands for."""
-    path = Path(name)
-    if path.is_dir():
-        found = sorted(str(p) for p in path.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
-    else:
-        found = [name] if path.exists() else sorted(glob.glob(name))
-    if not found:
-        raise SourceError(
-            "There is no such file.", got=name, hint="check the path; patterns such as 'data/*.parquet' are fine"
-        )
-    return found
-
-
-def _kind(path: str) -> str:
-    kind = file_kind(path)
-    if kind is None:
-        raise SourceError(
-            "The kind of file is not known.",
-            got=path,
-            hint="files end in .parquet, .csv or .jsonl (the last two may be .gz)",
-        )
-    return kind
-
-
-def _parquet(paths: list[str], time: str, declared: Schema | None) -> LocalSource:
-    arrow = pa.parquet.read_schema(paths[0])
-    schema = declared or infer.from_arrow(arrow, time)
-    _require(schema, arrow.names)
-
-    def read() -> Iterator[Item]:
-        for path in paths:
-            with pa.parquet.ParquetFile(path) as file:
-                yield from _conformed(
-                    schema, file.iter_batches(BATCH_ROWS, columns=list(schema.names)), _only(file.schema_arrow, schema)
-                )
-
-    return LocalSource(schema, read)
-
-
-def _only(arrow: pa.Schema, schema: Schema) -> pa.Schema:
-    return pa.schema([f for f in arrow if f.name in schema.names])
-
-
-def _csv(paths: list[str], time: str, declared: Schema | None) -> LocalSource:
-    schema = declared or infer.from_arrow(pa.csv.open_csv(paths[0]).schema, time)
-
-    def read() -> Iterator[Item]:
-        for path in paths:
-            torn: list[DeadLetter] = []
-
-            def keep(row: Any, torn: list[DeadLetter] = torn) -> str:
-                torn.append(
-                    DeadLetter(
-                        f"{row.actual_columns} fields where {row.expected_columns} were expected", row.text or ""
-                    )
-                )
-                return "skip"
-
-            reader = pa.csv.open_csv(
-                path,
-                parse_options=pa.csv.ParseOptions(invalid_row_handler=keep),
-                convert_options=pa.csv.ConvertOptions(
-                    column_types=dict.fromkeys(schema.names, pa.string()), strings_can_be_null=True
-                ),
-            )
-            _require(schema, reader.schema.names)
-            yield from _conformed(schema, reader, reader.schema)
-            yield from torn
-
-    return LocalSource(schema, read)
-
-
-def _lines(paths: list[str]) -> Iterator[str]:
-    for path in paths:
-        opener = gzip.open if path.endswith(".gz") else open
-        with opener(path, "rt", encoding="utf-8") as file:
-            yield from (line for line in file if line.strip())
-
-
-def _jsonl(paths: list[str], time: str, declared: Schema | None) -> LocalSource:
-    schema = declared or infer.from_rows((row for _, row in _objects(_lines(paths)) if row is not None), time)
-
-    def read() -> Iterator[Item]:
-        rows: list[Mapping[str, object]] = []
-        for line, row in _objects(_lines(paths)):
-            if row is None:
-                yield DeadLetter("not a JSON object", line.rstrip("\n"))
-                continue
-            rows.append(row)
-            if len(rows) == BATCH_ROWS:
-                yield from _in_batches(schema, rows)
-                rows = []
-        yield from _in_batches(schema, rows)
-
-    return LocalSource(schema, read)
-
-
-def _objects(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, object] | None]]:
-    for line in lines:
-        try:
-            value = json.loads(line)
-        except ValueError:
-            value = None
-        yield line, value if isinstance(value, dict) else None
+        return DeadLetter("this release reads streams of inserts only", written(repr(item)))
+    return DeadLetter("not a row or an element", written(repr(item)))

@@ -139,5 +139,13 @@ def present(schema: Schema, row: Row) -> dict[str, object]:
     for field, value in zip(schema.fields, row, strict=True):
         if not field.hidden:
             is_time = field.type.name == "timestamp" and isinstance(value, int)
-            shown[field.name] = from_ticks(value) if is_time else value  # type: ignore[arg-type]
+            shown[field.name] = _moment(value) if is_time else value  # type: ignore[arg-type]
     return shown
+
+
+def _moment(ticks: int) -> object:
+    """A tick as a datetime, or as text where the calendar has ended."""
+    try:
+        return from_ticks(ticks)
+    except OverflowError:
+        return f"{ticks} us"

@@ -1,8 +1,8 @@
 """Input brought into a stream's schema; what cannot be is a dead letter with its reason.
 
-A row with a null or unreadable time, or with a value of the wrong type, takes no part in any query and is kept as text.
-Naive timestamps are UTC. Text in a time column is read as ISO 8601. Rows and tables are judged alike, except that a
-column of text in a table is read into its type, as in CSV.
+A row with a null or unreadable time, a time that leaves no room for a window (`time.usable`), or a value of the wrong
+type takes no part in any query and is kept as text. Naive timestamps are UTC. A column that the input does not have is
+null. Rows and tables are judged alike, except that a column of text in a table is read into its type, as in CSV.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.model.arrow_forms import shown
 from penstock.model.batch import Batch, Row, present
-from penstock.model.schema import STRING, DataType, Field, Schema, from_arrow_type
-from penstock.model.time import to_ticks
+from penstock.model.columns import cast_column, time_by_format, times_by_format
+from penstock.model.convert import convert, is_missing, plain
+from penstock.model.schema import DataType, Field, Schema
+from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, show_ticks, usable
+from penstock.model.time_format import parse_format
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,28 @@ class DeadLetter:
 
 def as_json(values: Mapping[str, object]) -> str:
     """A row as one line of JSON; what JSON has not is text."""
-    return json.dumps(values, default=_jsonable, ensure_ascii=False)
+    try:
+        text = json.dumps({str(k): v for k, v in values.items()}, default=_jsonable, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, or values that hold themselves
+        text = json.dumps({str(k): repr(v)[:1000] for k, v in values.items()}, ensure_ascii=False)
+    return written(text)
+
+
+def written(text: str) -> str:
+    """Text that can be written as UTF-8: a lone surrogate becomes its escape."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _jsonable(value: object) -> object:
-    if isinstance(value, dt.datetime):
+    if is_missing(value):
+        return None
+    if isinstance(value, dt.datetime | dt.date):
         return value.isoformat()
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
+        return value.item()
+    return str(value)
 
 
 def row_json(schema: Schema, row: Row) -> str:
@@ -56,12 +74,15 @@ def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[
     good: list[Row] = []
     dead: list[DeadLetter] = []
     fields = schema.fields
+    time = None if schema.time is None else schema.time_index
+    first, last = usable(schema.domain)
     for given in rows:
         try:
-            row = tuple([_value(given.get(f.name), f) for f in fields])
-            _require_time(schema, row)
+            row = tuple([_value(given.get(f.name), f, schema) for f in fields])
+            if time is not None and not ((ticks := row[time]).__class__ is int and first <= ticks <= last):
+                _require_time(schema, row)
         except Misfit as misfit:
-            dead.append(DeadLetter(str(misfit), as_json(dict(given))))
+            dead.append(DeadLetter(written(str(misfit)), as_json(given)))
         else:
             good.append(row)
     return Batch(schema, good), dead
@@ -70,180 +91,147 @@ def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[
 def conform_row(schema: Schema, row: object) -> Row | DeadLetter:
     """One row given as a tuple in the order of the schema; a time may be ticks already."""
     if not isinstance(row, tuple) or len(row) != len(schema):
-        return DeadLetter(f"not a tuple of {len(schema)} values", repr(row))
+        return DeadLetter(f"not a tuple of {len(schema)} values", written(repr(row)))
     try:
         ready = [
-            v if f.type.name == "timestamp" and type(v) is int else _value(v, f)
+            v if f.type.name == "timestamp" and type(v) is int and _dated(v) else _value(v, f, schema)
             for v, f in zip(row, schema.fields, strict=True)
         ]
         _require_time(schema, ready)
     except Misfit as misfit:
-        return DeadLetter(str(misfit), as_json(dict(zip(schema.names, row, strict=True))))
+        return DeadLetter(written(str(misfit)), as_json(dict(zip(schema.names, row, strict=True))))
     return tuple(ready)
 
 
+def _dated(ticks: int) -> bool:
+    return FIRST_TIMESTAMP <= ticks <= LAST_TIMESTAMP
+
+
 def _require_time(schema: Schema, row: Sequence[object]) -> None:
-    if schema.time is not None and row[schema.time_index] is None:
+    if schema.time is None:
+        return
+    time = row[schema.time_index]
+    if time is None:
         raise Misfit(f"{schema.time} is null")
+    first, last = usable(schema.domain)
+    if not first <= time <= last:  # type: ignore[operator]
+        raise Misfit(_out_of_range(schema, time))
 
 
-def fits_text(name: str, type_: DataType) -> str:
-    """Python text that tells whether the variable `name` is a value of the type as it is; it may deny, never err."""
-    plain = {"timestamp": "int", "double": "float", "string": "str", "boolean": "bool"}
+def _out_of_range(schema: Schema, time: Any) -> str:
+    first, last = (show_ticks(t, schema.domain) for t in usable(schema.domain))
+    return f"{schema.time} is not between {first} and {last}: {show_ticks(time, schema.domain)}"
+
+
+def fits_text(name: str, type_: DataType, time: Schema | None = None) -> str:
+    """Python text that tells whether the variable `name` is a value of the type as it is; it may deny, never err.
+
+    `time` is the schema whose time the variable is, if it is one: it must then be a usable time.
+    """
+    if time is not None and type_.domain is not None:
+        first, last = usable(time.domain)
+        if type_.is_integer:
+            limit = 1 << (type_.bits - 1)
+            first, last = max(first, -limit), min(last, limit - 1)
+        return f"{name}.__class__ is int and {first} <= {name} <= {last}"
+    kinds = {"double": "float", "boolean": "bool"}
+    if type_.name == "timestamp":
+        return f"{name}.__class__ is int and {FIRST_TIMESTAMP} <= {name} <= {LAST_TIMESTAMP}"
     if type_.is_integer:
         limit = 1 << (type_.bits - 1)
         return f"{name}.__class__ is int and {-limit} <= {name} < {limit}"
-    return f"{name}.__class__ is {plain[type_.name]}" if type_.name in plain else "False"
+    if type_.name == "string":
+        return f"{name}.__class__ is str and ({name}.isascii() or encodable({name}))"
+    return f"{name}.__class__ is {kinds[type_.name]}" if type_.name in kinds else "False"
 
 
-def _value(value: object, field: Field) -> object:
+def _value(value: object, field: Field, schema: Schema) -> object:
     if value is None:
         return None
-    converted = convert(value, field.type)
-    if converted is None:
-        raise Misfit(f"{field.name} is not a {field.type}: {value!r}")
+    if schema.time_format is not None and field.name == schema.time:
+        converted: object = time_by_format(plain(value), parse_format(schema.time_format))
+    else:
+        converted = convert(value, field.type)
+    if converted is None and not is_missing(value):
+        raise Misfit(_misfit(field, schema) + repr(value))
     return converted
 
 
-def convert(value: Any, type_: DataType) -> object:
-    """The value in its type, timestamps as ticks; None if it does not fit."""
-    try:
-        match type_.name:
-            case "timestamp":
-                if isinstance(value, str):
-                    value = dt.datetime.fromisoformat(value.strip())
-                return to_ticks(value) if isinstance(value, dt.datetime) else None
-            case "boolean":
-                return value if isinstance(value, bool) else None
-            case "string":
-                return value if isinstance(value, str) else None
-            case "binary":
-                return bytes(value) if isinstance(value, bytes | bytearray) else None
-            case "date":
-                return value if isinstance(value, dt.date) and not isinstance(value, dt.datetime) else None
-            case "decimal":
-                if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
-                    return None
-                return _exact_decimal(Decimal(value), type_)
-            case "float" | "double":
-                if isinstance(value, bool) or not isinstance(value, int | float):
-                    return None
-                return float(value) if type_.name == "double" else _single(float(value))
-            case _:
-                fits = isinstance(value, int) and not isinstance(value, bool)
-                return value if fits and -(1 << (type_.bits - 1)) <= value < 1 << (type_.bits - 1) else None
-    except (ValueError, InvalidOperation, OverflowError):
-        return None
+def _misfit(field: Field, schema: Schema) -> str:
+    what = f"a {field.type}"
+    if schema.time_format is not None and field.name == schema.time:
+        what = schema.time_format
+    return f"{field.name} is not {what}: "
 
 
-_WIDE = Context(prec=100)
+def conform_table(
+    schema: Schema, table: pa.Table, texts: Sequence[str] | None = None
+) -> tuple[Batch, list[DeadLetter]]:
+    """An Arrow table, column by column; a row fails when any of its values does.
 
-
-def _exact_decimal(value: Decimal, type_: DataType) -> Decimal | None:
-    """The value with the type's scale, if it has no more digits than that on either side of the point."""
-    if not value.is_finite():
-        return None
-    scaled = _WIDE.quantize(value, Decimal(1).scaleb(-type_.scale))
-    fits = scaled == value and (not scaled or scaled.adjusted() < type_.precision - type_.scale)
-    return scaled if fits else None
-
-
-def _single(value: float) -> float:
-    """The nearest number of single precision; beyond its range that is an infinity."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
-
-
-def conform_table(schema: Schema, table: pa.Table) -> tuple[Batch, list[DeadLetter]]:
-    """An Arrow table, column by column; a row fails when any of its values does."""
+    Dead letters show the row as JSON, or as it is in `texts`.
+    """
     columns: list[pa.ChunkedArray] = []
-    failed = pa.chunked_array([pa.repeat(pa.scalar(False), table.num_rows)])
-    reasons: list[tuple[str, Any]] = []
+    reasons: list[tuple[np.ndarray, str, pa.ChunkedArray | None]] = []
     for field in schema.fields:
+        if field.name not in table.column_names:
+            columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type.arrow)]))
+            if field.name == schema.time:
+                reasons.append((np.ones(table.num_rows, bool), f"{field.name} is null", None))
+            continue
         column = table.column(field.name)
-        cast = _cast_column(column, field.type)
-        misfit = pc.and_(pc.is_null(cast), pc.is_valid(column))
-        if pc.any(misfit).as_py():
-            failed = pc.or_(failed, misfit)
-            reasons.append((f"{field.name} is not a {field.type}: ", (misfit, column)))
-        if field.name == schema.time:
-            missing = pc.is_null(column)
-            if pc.any(missing).as_py():
-                failed = pc.or_(failed, missing)
-                reasons.append((f"{field.name} is null", (missing, None)))
+        is_time = field.name == schema.time
+        if is_time and schema.time_format is not None:
+            cast = times_by_format(column, parse_format(schema.time_format))
+        else:
+            cast = cast_column(column, field.type)
+        reasons += _misfits(schema, field, column, cast)
         columns.append(cast)
     result = pa.Table.from_arrays(columns, schema=schema.arrow)
-    if not reasons:
+    if not any(mask.any() for mask, _, _ in reasons):
         return Batch(schema, table=result), []
+    failed = np.logical_or.reduce([mask for mask, _, _ in reasons])
+    dead = _letters(table.select([n for n in schema.names if n in table.column_names]), failed, reasons, texts)
+    return Batch(schema, table=result.filter(pa.array(~failed))), dead
+
+
+def _misfits(
+    schema: Schema, field: Field, column: pa.ChunkedArray, cast: pa.ChunkedArray
+) -> list[tuple[np.ndarray, str, pa.ChunkedArray | None]]:
+    """Which rows fail because of a column, and why."""
+    found: list[tuple[np.ndarray, str, pa.ChunkedArray | None]] = []
+    if cast.null_count > column.null_count or (cast.null_count and field.name == schema.time):
+        present_, gone = _mask(pc.is_valid(column)), _mask(pc.is_null(cast))
+        found.append((present_ & gone, _misfit(field, schema), column))
+        if field.name == schema.time:
+            found.append((~present_, f"{field.name} is null", None))
+    if field.name == schema.time:
+        ticks = cast.cast(pa.int64())
+        extent = pc.min_max(ticks).as_py()
+        first, last = usable(schema.domain)
+        if extent["min"] is not None and not first <= extent["min"] <= extent["max"] <= last:
+            outside = pc.or_(pc.less(ticks, first), pc.greater(ticks, last)).fill_null(False)
+            bounds = " and ".join(show_ticks(t, schema.domain) for t in (first, last))
+            found.append((_mask(outside), f"{field.name} is not between {bounds}: ", ticks))
+    return found
+
+
+def _mask(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(column.to_numpy(), bool)
+
+
+def _letters(
+    table: pa.Table,
+    failed: np.ndarray,
+    reasons: list[tuple[np.ndarray, str, pa.ChunkedArray | None]],
+    texts: Sequence[str] | None,
+) -> list[DeadLetter]:
     dead = []
-    for i, row in enumerate(table.select(schema.names).to_pylist()):
-        for text, (mask, column) in reasons:
-            if mask[i].as_py():
-                dead.append(DeadLetter(text + (repr(column[i].as_py()) if column is not None else ""), as_json(row)))
-                break
-    return Batch(schema, table=result.filter(pc.invert(failed))), dead
-
-
-def _cast_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
-    """The column in its type, null where a value does not fit."""
-    target = type_.arrow
-    source = column.type
-    if pa.types.is_dictionary(source):
-        column = column.cast(source.value_type)
-        source = column.type
-    if source == target:
-        return column
-    found = from_arrow_type(source)
-    if found is not None and _casts_alike(found, type_):
-        try:
-            if type_.name == "timestamp":
-                return pc.cast(pc.cast(column, pa.timestamp("us", tz=source.tz), safe=False), target)
-            return pc.cast(column, target, safe=not type_.is_fractional)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            pass  # some value does not fit: one by one
-    read = _read_text if found == STRING else convert
-    values = [None if v is None else read(v, type_) for v in _python_values(column)]
-    if type_.name == "timestamp":
-        return pa.chunked_array([pa.array(values, pa.int64()).cast(target)])
-    return pa.chunked_array([pa.array(values, target)])
-
-
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
-
-
-def _casts_alike(source: DataType, target: DataType) -> bool:
-    """Whether Arrow's cast of a column gives what `convert` gives of each value; Arrow would turn numbers into text."""
-    if target.is_decimal:
-        # Where digits can be lost Arrow does not always notice: 99999.0000 becomes another number in decimal(38,38).
-        whole = _DIGITS.get(source.name, source.precision - source.scale)
-        exact = source.is_decimal or source.is_integer
-        return exact and target.scale >= source.scale and target.precision - target.scale >= whole
-    if source.name in ("void", target.name):
-        return True
-    if source.is_integer:
-        return target.is_integer or target.is_fractional
-    return source.is_fractional and target.is_fractional
-
-
-def _python_values(column: pa.ChunkedArray) -> list[Any]:
-    """The values as Python has them; a nanosecond is more than a datetime can hold."""
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = pc.cast(column, pa.timestamp("us", tz=column.type.tz), safe=False)
-    return list(column.to_pylist())
-
-
-def _read_text(value: str, type_: DataType) -> object:
-    """A value from its text, as in CSV."""
-    text = value.strip()
-    try:
-        if type_.is_integer:
-            return convert(int(text), type_)
-        if type_.is_fractional:
-            return convert(float(text), type_)
-        if type_.name == "boolean":
-            return {"true": True, "false": False}.get(text.lower())
-        if type_.name == "date":
-            return dt.date.fromisoformat(text)
-    except ValueError:
-        return None
-    return convert(text, type_)
+    for i in np.flatnonzero(failed).tolist():
+        if texts is None:
+            row = as_json({name: shown(table.column(name)[i]) for name in table.column_names})
+        else:
+            row = texts[i]
+        _, why, column = next(r for r in reasons if r[0][i])
+        dead.append(DeadLetter(written(why + (repr(shown(column[i])) if column is not None else "")), row))
+    return dead

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 
 from penstock.errors import StreamError
-from penstock.model.time import Domain, duration_ticks, parse_span
+from penstock.model.time import Domain, Length, length_ticks
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Ordered:
 class Bounded:
     """A row comes at most `delay` behind the greatest time, or at most `rows` rows after one that is later in time."""
 
-    delay: str | int | None = None
+    delay: Length | None = None
     rows: int | None = None
 
     def __post_init__(self) -> None:
@@ -37,6 +37,8 @@ class Bounded:
                 got=f"bounded({self.delay!r}, rows={self.rows!r})",
                 hint="bounded('5 seconds') or bounded(rows=100)",
             )
+        if self.rows is not None and (isinstance(self.rows, bool) or not isinstance(self.rows, int)):
+            raise StreamError("bounded(rows=…) takes a number of rows.", got=repr(self.rows), hint="bounded(rows=100)")
         if self.rows is not None and self.rows < 0:
             raise StreamError("bounded(rows=…) cannot be negative.", got=str(self.rows))
         if self.delay is not None:
@@ -58,6 +60,15 @@ class Punctuated:
     predicate: str
     whole_stream: bool = False
 
+    def __post_init__(self) -> None:
+        """The predicate is SQL text."""
+        if not isinstance(self.predicate, str) or not self.predicate.strip():
+            raise StreamError(
+                "punctuated() takes a condition in SQL.",
+                got=repr(self.predicate),
+                hint="punctuated(\"kind = 'punct'\")",
+            )
+
     def __str__(self) -> str:
         """As written by the user."""
         return f"punctuated({self.predicate!r}{', whole_stream=True' if self.whole_stream else ''})"
@@ -73,12 +84,16 @@ class PerSource:
     """
 
     column: str
-    idle: str | int | None = None
-    disorder: str | int = 0
+    idle: Length | None = None
+    disorder: Length = 0
     sources: tuple[object, ...] = ()
 
     def __post_init__(self) -> None:
         """The lengths must be readable."""
+        if not isinstance(self.column, str) or not self.column:
+            raise StreamError(
+                "per_source() takes the name of a column.", got=repr(self.column), hint="per_source('router')"
+            )
         if self.idle is not None:
             span_ticks(self.idle, None)
         span_ticks(self.disorder, None)
@@ -103,7 +118,7 @@ def ordered() -> Ordered:
     return Ordered()
 
 
-def bounded(delay: str | int | None = None, *, rows: int | None = None) -> Bounded:
+def bounded(delay: Length | None = None, *, rows: int | None = None) -> Bounded:
     """Rows come at most `delay` (time) or `rows` (rows) late."""
     return Bounded(delay, rows)
 
@@ -120,34 +135,19 @@ def punctuated(predicate: str, *, whole_stream: bool = False) -> Punctuated:
 def per_source(
     column: str,
     *,
-    idle: str | int | None = None,
-    disorder: str | int = 0,
+    idle: Length | None = None,
+    disorder: Length = 0,
     sources: tuple[object, ...] | list[object] = (),
 ) -> PerSource:
     """Each value of `column` progresses by itself; a source that falls `idle` behind holds the others back no more."""
+    if not isinstance(sources, list | tuple | set | frozenset):
+        raise StreamError("per_source(sources=…) takes a list.", got=repr(sources), hint="sources=['a', 'b']")
     return PerSource(column, idle, disorder, tuple(sources))
 
 
-def span_ticks(length: str | int, domain: Domain | None) -> int:
-    """The ticks of a length given as text or as bare ticks; `domain` None only checks that it can be read."""
-    ticks: int | None
-    if isinstance(length, bool) or not isinstance(length, int | str):
-        ticks = None
-    elif isinstance(length, int):
-        ticks = None if length and domain is Domain.TIMESTAMP else length
-    elif domain is None:
-        ticks = parse_span(length).amount
-    elif domain is Domain.TIMESTAMP:
-        ticks = duration_ticks(length)
-    else:
-        ticks = parse_span(length).ticks(domain)
-    if ticks is None or ticks < 0:
-        raise StreamError(
-            "The length does not fit the time column.",
-            got=repr(length),
-            hint="use a unit of time with a timestamp column ('5 seconds'), a plain number with an integer column",
-        )
-    return ticks
+def span_ticks(length: Length, domain: Domain | None) -> int:
+    """The ticks of a length; `domain` None only checks that it can be read."""
+    return length_ticks(length, domain)
 
 
 def parse_progress(text: str) -> Progress:
@@ -156,11 +156,13 @@ def parse_progress(text: str) -> Progress:
     try:
         call = ast.parse(text.strip(), mode="eval").body
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in known:
+            if any(k.arg is None for k in call.keywords):
+                raise ValueError("**")
             args = [ast.literal_eval(a) for a in call.args]
-            named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg is not None}
+            named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
             made: Progress = known[call.func.id](*args, **named)  # type: ignore[operator]
             return made
-    except (SyntaxError, ValueError, TypeError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass
     raise StreamError(
         "Not a progress.",

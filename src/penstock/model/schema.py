@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from penstock.errors import StreamError
 from penstock.model.time import Domain
+from penstock.model.time_format import parse_format
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,17 @@ def parse_type(text: str) -> DataType:
 
 
 def from_arrow_type(arrow: pa.DataType) -> DataType | None:
-    """The SQL type of an Arrow column, or None where there is none (nested and unsigned 64-bit types)."""
+    """The SQL type of an Arrow column, or None where there is none: nested types, times of day, intervals.
+
+    Unsigned integers take the next wider type, the widest a decimal; a duration is a number of microseconds; an
+    extension type is what it is stored as.
+    """
     t = pa.types
     simple = (
         (t.is_boolean, BOOLEAN), (t.is_int8, TINYINT), (t.is_int16, SMALLINT), (t.is_int32, INT), (t.is_int64, BIGINT),
         (t.is_uint8, SMALLINT), (t.is_uint16, INT), (t.is_uint32, BIGINT), (t.is_float16, FLOAT), (t.is_float32, FLOAT),
         (t.is_float64, DOUBLE), (t.is_date, DATE), (t.is_timestamp, TIMESTAMP), (t.is_null, VOID),
+        (t.is_uint64, DataType("decimal", 20)), (t.is_duration, BIGINT), (t.is_fixed_size_binary, BINARY),
     )  # fmt: skip
     for test, sql in simple:
         if test(arrow):
@@ -135,9 +141,11 @@ def from_arrow_type(arrow: pa.DataType) -> DataType | None:
         return STRING
     if t.is_binary(arrow) or t.is_large_binary(arrow) or t.is_binary_view(arrow):
         return BINARY
-    if t.is_dictionary(arrow):
+    if t.is_dictionary(arrow) or t.is_run_end_encoded(arrow):
         return from_arrow_type(arrow.value_type)
-    if t.is_decimal(arrow) and arrow.precision <= MAX_PRECISION:
+    if isinstance(arrow, pa.BaseExtensionType):
+        return from_arrow_type(arrow.storage_type)
+    if t.is_decimal(arrow) and arrow.precision <= MAX_PRECISION and 0 <= arrow.scale <= arrow.precision:
         return DataType("decimal", arrow.precision, arrow.scale)
     return None
 
@@ -162,6 +170,10 @@ class Schema:
     fields: tuple[Field, ...]
     time: str | None = None
     lifetime: int = 1
+    time_format: str | None = field(default=None, compare=False)
+    """How the input writes the time, where it is not a timestamp yet; see `model.time_format`."""
+    unusable: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    """Columns of the input that queries cannot use, with their types: they pass by unread."""
 
     def __post_init__(self) -> None:
         """Refuse duplicate names and a time that is not a column."""
@@ -207,8 +219,8 @@ class Schema:
 
     def index(self, name: str) -> int:
         """The position of a column; SQL names do not mind case."""
-        for i, field in enumerate(self.fields):
-            if field.name == name:
+        for i, f in enumerate(self.fields):
+            if f.name == name:
                 return i
         lowered = [i for i, f in enumerate(self.fields) if f.name.lower() == name.lower()]
         if len(lowered) != 1:
@@ -252,6 +264,18 @@ class Schema:
         )
 
 
+def columns_of(arrow: pa.Schema) -> Schema:
+    """The columns of Arrow data, without a time; those of types that SQL has not are known as unusable."""
+    fields, unusable = [], []
+    for column in arrow:
+        type_ = from_arrow_type(column.type)
+        if type_ is None:
+            unusable.append((column.name, str(column.type)))
+        else:
+            fields.append(Field(column.name, STRING if type_.name == "void" else type_))
+    return Schema(tuple(fields), unusable=tuple(unusable))
+
+
 def fields_of(pairs: Iterable[tuple[str, str | DataType]]) -> tuple[Field, ...]:
     """Fields from name and type pairs."""
     return tuple(Field(n, t if isinstance(t, DataType) else parse_type(t)) for n, t in pairs)
@@ -262,18 +286,52 @@ def schema_of(pairs: Sequence[tuple[str, str | DataType]], time: str | None = No
     return Schema(fields_of(pairs), time)
 
 
-def timed(schema: Schema, time: str) -> Schema:
-    """The schema with its time column checked; text there will be read as timestamps."""
+def timed(schema: Schema, time: str, time_format: str | None = None, *, declared: bool = False) -> Schema:
+    """The schema with its time column checked.
+
+    Text and dates there are read as timestamps, and so is whatever `time_format` says how to read. A declared schema
+    says what is wanted, an inferred one what is there, so that the format can be checked against it.
+    """
     if time not in schema:
+        known = dict(schema.unusable)
+        if time in known:
+            raise StreamError(
+                "The time column must be a timestamp, a date, an integer, or text.",
+                got=f"{time}: {known[time]}",
+                hint="convert it before, or choose another column",
+            )
         raise StreamError("The time column does not exist.", got=time, hint=f"columns: {', '.join(schema.names)}")
-    field = schema[time]
-    if field.type == STRING:
-        fields = tuple(Field(f.name, TIMESTAMP) if f.name == field.name else f for f in schema.fields)
-        return Schema(fields, field.name)
-    if field.type.domain is None:
+    found = schema[time]
+    if time_format is not None:
+        parse_format(time_format)
+        if not declared:
+            _check_format(time_format, found)
+    if time_format is not None or found.type in (STRING, DATE):
+        fields = tuple(Field(f.name, TIMESTAMP) if f.name == found.name else f for f in schema.fields)
+        return replace(schema, fields=fields, time=found.name, time_format=time_format)
+    if found.type.domain is None:
         raise StreamError(
-            "The time column must be a timestamp, an integer, or text with timestamps.",
-            got=str(field),
-            hint="convert it before, or choose another column",
+            "The time column must be a timestamp, a date, an integer, or text.",
+            got=str(found),
+            hint="for seconds since 1970 give time_format='epoch_s', or convert it before"
+            if found.type.is_fractional or found.type.is_decimal
+            else "convert it before, or choose another column",
         )
-    return Schema(schema.fields, field.name)
+    return replace(schema, time=found.name)
+
+
+def _check_format(time_format: str, column: Field) -> None:
+    """Refuse a format that does not fit the column's type."""
+    kind = parse_format(time_format)
+    if kind.is_epoch and not (column.type.is_numeric or column.type == STRING):
+        raise StreamError(
+            "Only numbers, or text with numbers, can count from the epoch.",
+            got=f"{column} with time_format={time_format!r}",
+            hint="leave time_format out",
+        )
+    if not kind.is_epoch and column.type != STRING:
+        raise StreamError(
+            "Only text can be read by a pattern.",
+            got=f"{column} with time_format={time_format!r}",
+            hint="numbers are read with time_format='epoch_s', 'epoch_ms', 'epoch_us' or 'epoch_ns'",
+        )

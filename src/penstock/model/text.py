@@ -91,7 +91,7 @@ def read_timestamp(text: str) -> int:
         raise ValueError(text)
     seconds = days_of(year, month, day) * _DAY + hour * 3600 + minute * 60 + second
     if found["zone"] is not None:
-        seconds -= _offset(found["zone"].strip(_JAVA_BLANK), year, month, day, hour, minute, second)
+        seconds -= offset_of(found["zone"].strip(_JAVA_BLANK), year, month, day, hour, minute, second)
     ticks = seconds * _MICROS + int((found["fraction"] or "").ljust(6, "0")[:6])
     if not -_LONG <= ticks < _LONG:
         raise ValueError(text)
@@ -140,7 +140,7 @@ def days_of_month(year: int, month: int) -> int:
 # Zones
 
 
-def _offset(zone: str, year: int, month: int, day: int, hour: int, minute: int, second: int) -> int:
+def offset_of(zone: str, year: int, month: int, day: int, hour: int, minute: int, second: int) -> int:
     """How many seconds a zone is ahead of UTC at a local time; ValueError if there is no such zone.
 
     A local time that a clock skips is read with the offset before it, one that it shows twice is the first.

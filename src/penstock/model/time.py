@@ -2,6 +2,11 @@
 
 A tick is a microsecond for a timestamp attribute and one for an integer attribute or a row number. Months and years are
 not durations of a fixed length and are refused. Naive timestamps are UTC.
+
+Not every int64 is a time that a row may have. A timestamp, in whatever column, lies within the years 1 to 9999, as in
+Spark and in Python. The time column of a stream keeps a further distance from both ends (`usable`), and lengths are
+limited (`longest`), so that starts and ends of windows, bounds and delays are times again: no sum of a time and a few
+lengths leaves int64, and none of a timestamp and a length leaves the calendar.
 """
 
 from __future__ import annotations
@@ -26,6 +31,11 @@ MIN_TICK = -(2**63)
 END_OF_TIME = 2**63 - 1
 """The bound of a stream that has ended: `stable(infinity)`."""
 
+FIRST_TIMESTAMP = -62_135_596_800 * SECOND
+"""The start of the year 1."""
+LAST_TIMESTAMP = 253_402_300_800 * SECOND - 1
+"""The last microsecond of the year 9999."""
+
 _UNITS: dict[str, int] = {}
 for _names, _ticks in (
     ("microsecond microseconds us usec usecs", MICROSECOND),
@@ -47,6 +57,24 @@ class Domain(Enum):
 
     TIMESTAMP = "timestamp"
     INTEGER = "integer"
+
+
+_CENTURY = 36_524 * DAY
+_LONGEST = {Domain.TIMESTAMP: 36_159 * DAY, Domain.INTEGER: 2**60}
+_USABLE = {
+    Domain.TIMESTAMP: (FIRST_TIMESTAMP + _CENTURY, LAST_TIMESTAMP - _CENTURY),
+    Domain.INTEGER: (-(2**62), 2**62),
+}
+
+
+def usable(domain: Domain) -> tuple[int, int]:
+    """The first and the last tick that a row of a stream may have as its time: a century within the calendar."""
+    return _USABLE[domain]
+
+
+def longest(domain: Domain) -> int:
+    """The longest RANGE, SLIDE or delay: 99 years, or 2^60."""
+    return _LONGEST[domain]
 
 
 @dataclass(frozen=True)
@@ -121,6 +149,40 @@ def duration_ticks(text: str) -> int:
 def earlier(tick: int, by: int) -> int:
     """A tick less a length; what would lie before all time is `MIN_TICK`, which as a bound says nothing."""
     return max(tick - by, MIN_TICK)
+
+
+Length = str | int | dt.timedelta
+"""A length of time as a user gives it: `'5 seconds'`, a timedelta, or a plain number for an integer attribute."""
+
+
+def length_ticks(length: Length, domain: Domain | None) -> int:
+    """The ticks of a length; `domain` None only checks that it can be read.
+
+    A plain number has no unit, so a timestamp takes only zero: five microseconds are rarely what `5` means.
+    """
+    ticks: int | None = None
+    if isinstance(length, dt.timedelta):
+        ticks = (length.days * 86_400 + length.seconds) * SECOND + length.microseconds
+        ticks = None if domain is Domain.INTEGER else ticks
+    elif isinstance(length, str):
+        span = parse_span(length)
+        ticks = span.amount if domain is None else span.ticks(domain)
+        if span.is_rows or (domain is Domain.TIMESTAMP and not span.unit and span.amount == 0):
+            ticks = None if span.is_rows else 0
+    elif isinstance(length, int) and not isinstance(length, bool):
+        ticks = length if domain is not Domain.TIMESTAMP or length == 0 else None
+    if ticks is None or ticks < 0:
+        raise StreamError(
+            "The length does not fit the time column.",
+            got=repr(length),
+            hint="use a unit of time with a timestamp column ('5 seconds', timedelta(seconds=5)), "
+            "a plain number with an integer column",
+        )
+    if domain is not None and ticks > longest(domain):
+        raise StreamError(
+            "The length is too great.", got=repr(length), hint=f"at most {show_span(longest(domain), domain)}"
+        )
+    return ticks
 
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

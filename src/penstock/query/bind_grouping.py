@@ -23,7 +23,7 @@ from penstock.query.bind_expression import ExpressionBinder
 from penstock.query.bind_window import WindowBinder, tick_window
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import USER, AggregateCall, Column, Expression
-from penstock.query.naming import fresh, item_name, projected, unique
+from penstock.query.naming import fresh, item_name, projected, refuse_twice, unique
 from penstock.query.nodes import (
     WINDOW_FIELDS,
     AnyWindow,
@@ -85,6 +85,7 @@ class GroupingBinder:
         self._window = self._bind_window(tree)
         self._add_partition()
         predicate = self.having.predicate(self.reading.need(having, "this")) if having is not None else None
+        refuse_twice(self.items, self.reading)
         columns = self._columns()
         grouping = self.grouping
         aggregate = WindowAggregate(self._inputs(), self.window, tuple(grouping.keys), tuple(grouping.calls.values()))

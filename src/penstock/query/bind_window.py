@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.errors import QueryError
 from penstock.model.schema import Schema
 from penstock.model.text import read_timestamp
-from penstock.model.time import Domain, Span
+from penstock.model.time import Domain, Span, longest, show_span, usable
 from penstock.query.arrival import numbered
 from penstock.query.catalog import closest
 from penstock.query.clause import WindowClause
@@ -25,7 +25,7 @@ from penstock.query.nodes import (
 )
 from penstock.query.scope import Scope
 
-LONGEST = 6 * 10**18
+LONGEST = longest(Domain.INTEGER)
 """The greatest length and the farthest origin: with them, times of 64 bits leave room for both ends of a window."""
 ROW_NUMBER_NAMES = frozenset({"row-num", "row_num", "rownum"})
 
@@ -152,8 +152,9 @@ class WindowBinder:
             )
         if ticks <= 0:
             raise self.error(f"{name} must be greater than zero.", parameter, got=str(span))
-        if ticks > LONGEST:
-            raise self.error(f"{name} is too long.", parameter, got=str(span), hint="200,000 years, or 6e18")
+        if ticks > longest(domain):
+            most = show_span(longest(domain), domain)
+            raise self.error(f"{name} is too long.", parameter, got=str(span), hint=f"at most {most}")
         return ticks
 
     def _rows(self, parameter: str) -> int:
@@ -168,7 +169,8 @@ class WindowBinder:
         origin = self.clause.origin
         if origin is None:
             return 0
-        if isinstance(origin, int) and domain is Domain.INTEGER and abs(origin) <= LONGEST:
+        first, last = usable(domain)
+        if isinstance(origin, int) and domain is Domain.INTEGER and first <= origin <= last:
             return origin
         if isinstance(origin, str) and domain is Domain.TIMESTAMP:
             try:

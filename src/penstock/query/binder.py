@@ -20,7 +20,7 @@ from penstock.query.catalog import Catalog, closest
 from penstock.query.clause import WindowClause
 from penstock.query.dialect import NESTING, position, room_to_recurse
 from penstock.query.expressions import Column, Expression
-from penstock.query.naming import fresh, item_name, projected, unique
+from penstock.query.naming import fresh, item_name, projected, refuse_twice, unique
 from penstock.query.nodes import Distinct, Node, Project, Select, Union
 from penstock.query.reading import Reading, shown
 from penstock.query.scope import Scope, aggregate_name
@@ -246,6 +246,7 @@ class _Binder:
 
     def _projection(self, items: list[exp.Expr], scope: Scope, binder: ExpressionBinder) -> Node:
         schema = scope.node.schema
+        refuse_twice(items, self.reading, [f.name for f in schema.visible])
         columns: list[tuple[str, Expression]] = []
         for item in items:
             if scope.is_star(item):

@@ -30,6 +30,28 @@ def item_name(item: exp.Expr, bound: Expression, index: int, reading: Reading) -
     return f"col{index}"
 
 
+def refuse_twice(items: Collection[exp.Expr], reading: Reading, all_columns: Collection[str] = ()) -> None:
+    """Refuse a select list that gives two columns one name; `all_columns` is what a star stands for."""
+    seen: set[str] = set()
+    for item in items:
+        names: Collection[str] = []
+        if isinstance(item, exp.Alias):
+            names = [str(item.alias)]
+        elif isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            names = all_columns
+        elif isinstance(item, exp.Column):
+            names = [str(item.name)]
+        for name in names:
+            if name.lower() in seen:
+                raise reading.error(
+                    "Two columns of the result have the same name.",
+                    item,
+                    got=name,
+                    hint="give one of them another name with AS",
+                )
+            seen.add(name.lower())
+
+
 def unique(columns: list[tuple[str, Expression]]) -> list[tuple[str, Expression]]:
     """Names made different by a number where the query gives one twice."""
     seen: set[str] = set()

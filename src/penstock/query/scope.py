@@ -54,6 +54,14 @@ class Scope:
         name = self.reading.name(column)
         if name not in schema or schema[name].hidden:
             names = [f.name for f in schema.visible]
+            unusable = {n.lower(): (n, kind) for n, kind in schema.unusable}
+            if name.lower() in unusable:
+                raise self.reading.error(
+                    "The column has a type that queries cannot use.",
+                    column,
+                    got=": ".join(unusable[name.lower()]),
+                    hint="convert it before, or take out of it what is needed",
+                )
             raise self.reading.error("Unknown column.", column, got=name, hint=closest(name, names))
         found = schema[name]
         return Column(found.name, found.type)
@@ -61,9 +69,22 @@ class Scope:
     def is_star(self, item: exp.Expr) -> bool:
         """Whether an item of the select list stands for all columns."""
         if isinstance(item, exp.Star):
+            self._refuse_unusable(item)
             return True
         if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
             self.check_qualifier(item)
             self.reading.value(item, "this")
+            self._refuse_unusable(item)
             return True
         return False
+
+    def _refuse_unusable(self, star: exp.Expr) -> None:
+        """A star stands for all columns, and must not leave out any without a word."""
+        unusable = self.node.schema.unusable
+        if unusable:
+            raise self.reading.error(
+                "SELECT * would take in columns of types that queries cannot use.",
+                star,
+                got=", ".join(f"{name}: {kind}" for name, kind in unusable),
+                hint="name the columns that are wanted",
+            )

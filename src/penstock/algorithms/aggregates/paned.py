@@ -91,10 +91,8 @@ class PanedAggregate(WindowAggregateOperator):
                 # Nothing in this window: jump to the first window that holds the next pane.
                 wid = max(wid + 1, self.window.first_of_pane(index[hi])) if hi < len(index) else end
                 continue
-            table = running.window(index[lo:hi]) if running is not None else self._combine(index[lo:hi])
+            yield wid, running.window(index[lo:hi]) if running is not None else self._combine(index[lo:hi])
             wid += 1
-            self.pages.put("closed", wid)
-            yield wid - 1, table
         if already is None or first_open > already:
             first_needed = self.window.first_pane(first_open)
             if running is not None:
@@ -139,17 +137,15 @@ class _Running:
             if pane not in before:
                 self._put_in(pane)
         self.panes = panes
-        self._keep()
         return self.total
-
-    def _keep(self) -> None:
-        self.pages.put("running", (self.panes, self.total, self.holders))
 
     def retire(self, first_needed: int) -> None:
         """Take out the panes below `first_needed` and keep the rest for the next bound."""
-        for pane in [p for p in self.panes if p < first_needed]:
-            self._take_out(pane)
-        self._keep()
+        for pane in self.panes:
+            if pane < first_needed:
+                self._take_out(pane)
+        self.panes = [p for p in self.panes if p >= first_needed]
+        self.pages.put("running", (self.panes, self.total, self.holders))
 
     def _put_in(self, pane: int) -> None:
         for key, partials in self.pages.get(f"p{pane}").items():
@@ -158,24 +154,12 @@ class _Running:
 
     def _take_out(self, pane: int) -> None:
         functions = self.grouping.functions
-        self.panes = [p for p in self.panes if p != pane]
         for key, partials in self.pages.get(f"p{pane}").items():
             if self.holders[key] == 1:
                 del self.holders[key], self.total[key]
                 continue
             self.holders[key] -= 1
-            if any(f.is_failed is not None and f.is_failed(p) for f, p in zip(functions, self.total[key], strict=True)):
-                self._recombine(key)
-                continue
             self.total[key] = [
                 total if leaving is None else function.invert(total, leaving)  # type: ignore[misc]
                 for function, total, leaving in zip(functions, self.total[key], partials, strict=True)
             ]
-
-    def _recombine(self, key: Key) -> None:
-        """The total of a group from its panes: a failure cannot be taken out of what it has spoiled."""
-        del self.total[key]
-        for pane in self.panes:
-            partials = self.pages.get(f"p{pane}").get(key)
-            if partials is not None:
-                self.grouping.merge(self.total, key, partials)

@@ -1,7 +1,6 @@
 """Project and Apply: new columns from expressions and user functions.
 
-The time column is always among them, so progress passes on. A row of which some column has no value, since evaluating
-it fails, is given back as failed, with the reason of the first such column.
+The time column is always among them, so progress passes on.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from penstock.algorithms.operator import Outputs, Stateless
-from penstock.algorithms.relational.attempt import attempt
 from penstock.model.batch import Batch, Row
 from penstock.model.schema import Schema
 
@@ -29,13 +27,7 @@ class ProjectOperator(Stateless):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Compute in the form at hand."""
-        return attempt(self.schema, batch, self._whole, self.single)
-
-    def _whole(self, batch: Batch) -> Batch:
         if batch.columnar:
-            return Batch(self.schema, table=self.by_column(batch))
-        return Batch(self.schema, self.by_rows(batch.rows))
-
-    def single(self, row: Row) -> Row:
-        """The row that comes of a row; fails where a column does."""
-        return self.by_rows((row,))[0]
+            yield Batch(self.schema, table=self.by_column(batch))
+        else:
+            yield Batch(self.schema, self.by_rows(batch.rows))

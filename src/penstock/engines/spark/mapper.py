@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 from penstock.algorithms.progress.marks import DATA
 from penstock.algorithms.progress.trackers import tracker_for
 from penstock.engines.local.builder import Builder
-from penstock.engines.local.column_functions import column_function
+from penstock.engines.local.column_functions import NotColumnar, column_function
 from penstock.engines.local.row_functions import row_function
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.partitioning import bucket_of
 from penstock.engines.spark.wire import Note, dump_note, pack
-from penstock.model.batch import Batch, Row, rows_of
+from penstock.model.batch import Batch, rows_of
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.model.progress import Punctuated
 from penstock.query.catalog import Catalog
@@ -43,7 +43,7 @@ class Mapper:
     route: tuple[Expression, ...]
     buckets: int
     has_corrupt: bool = False
-    """Whether the last column holds the text of records that could not be parsed."""
+    """Whether the last two columns hold why records could not be parsed, and their text."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow`."""
@@ -61,15 +61,19 @@ class Mapper:
             if isinstance(self.source.progress, Punctuated) and marks is not None:
                 where = np.where(np.asarray(marks) != DATA, 0, where) if len(batch) else where
             summary = tracker.summarise(times, marks)
-            yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), part.num_rows)
+            yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), len(batch) + len(dead))
 
     def _corrupt(self, table: pa.Table) -> tuple[pa.Table, list[DeadLetter]]:
         """The records that parsed, and those that did not as dead letters."""
         if not self.has_corrupt:
             return table, []
         texts = table.column(table.num_columns - 1)
-        dead = [DeadLetter("the record is corrupt", text) for text in pc.drop_null(texts).to_pylist()]
-        return table.filter(pc.is_null(texts)).select(table.column_names[:-1]), dead
+        bad = table.filter(pc.is_valid(texts))
+        said = zip(
+            bad.column(bad.num_columns - 2).to_pylist(), bad.column(bad.num_columns - 1).to_pylist(), strict=True
+        )
+        dead = [DeadLetter(reason, text) for reason, text in said]
+        return table.filter(pc.is_null(texts)).select(table.column_names[:-2]), dead
 
     def _packed(
         self, batch: Batch, where: np.ndarray, summary: Any, dead: tuple[tuple[str, str], ...], read: int
@@ -104,19 +108,11 @@ class Mapper:
             if by_column is not None and len(batch):
                 try:
                     column = by_column(batch.table)
-                except Exception:  # some rows have no value, or these values no columnar answer: one by one
+                except NotColumnar:
                     column = None
             if column is None or isinstance(column, pa.Scalar):
-                return hash_values([routed(row) for row in batch.rows])
+                return hash_values([by_row(row) for row in batch.rows])
             return _hash_column(column)
-
-        def routed(row: Row) -> object:
-            try:
-                return by_row(row)
-            except Exception:
-                # Where the value is needed there is none, so no operator that goes by it ever sees the row: any bucket
-                # will do, and the operator that finds no value says so.
-                return None
 
         return hashes
 

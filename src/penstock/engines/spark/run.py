@@ -12,16 +12,14 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any, Protocol
 
+from penstock.engines.local.execution import DEAD_SCHEMA
 from penstock.engines.spark.manifest import check_manifest, manifest_of
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.writing import KINDS, Output, Writer
 from penstock.errors import CheckpointError, StreamError
-from penstock.model.accounts import Counts, DeadLimit
-from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, show_ticks
 from penstock.query.catalog import Catalog
@@ -77,7 +75,9 @@ class SparkRun:
         the reading of one record.
         """
         last = self._log.last()
-        totals = {**asdict(Counts()), **(last.totals if last is not None else {})}
+        totals = {"read": 0, "on_time": 0, "late": 0, "dead": 0, **(last.totals if last is not None else {})}
+        if "punctuation" not in totals:
+            totals["punctuation"] = totals["read"] - sum(totals[k] for k in ("on_time", "late", "dead"))
         frontier = last.frontier if last is not None else None
         return {
             **totals,
@@ -139,16 +139,14 @@ def start(
     dead: Any,
     buckets: int | None = None,
     retention: Retention | None = None,
-    limit: DeadLimit | None = None,
 ) -> SparkRun:
     """Start a query, or go on with it where its checkpoint ends, with as many buckets as it has there."""
     retention = retention if retention is not None else Retention()
-    limit = limit if limit is not None else DeadLimit()
     spark = query.hosted(buckets=buckets).spark
     keep = max(retention.records, int(spark.conf.get(RETAINED, None) or 0))
     home = open_home(place_of(str(query.path)) / checked_name(query.name), keep=keep)
     try:
-        streaming = _streaming(query, home, (sink, late, dead), trigger, buckets, retention, limit)
+        streaming = _streaming(query, home, (sink, late, dead), trigger, buckets, retention)
     except BaseException:
         home.lease.release()
         raise
@@ -163,7 +161,6 @@ def _streaming(
     trigger: Mapping[str, Any] | None,
     buckets: int | None,
     retention: Retention,
-    limit: DeadLimit,
 ) -> Any:
     """The streaming query, after every check."""
     kept = _check_manifest(home.place, query, buckets)
@@ -178,7 +175,7 @@ def _streaming(
     }
     outputs = [_output(k, schemas[k], places[k], query, home, retention) for k in schemas]
     _check_places(outputs)
-    writer = Writer(home, outputs, limit)
+    writer = Writer(home, outputs)
     _check_checkpoint(home, writer)
     for output in outputs:
         if output.folder is not None:

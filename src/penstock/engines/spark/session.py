@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from penstock.engines.spark.serving import CHANGELOG, PROVIDER, ROCKSDB
@@ -57,7 +58,7 @@ def local_session(
     builder = builder.master(master) if remote is None else builder.remote(remote)
     for key, value in {**session_settings(), **{k.replace("__", "."): v for k, v in settings.items()}}.items():
         builder = builder.config(key, value)
-    with _quiet_start(), warnings.catch_warnings():
+    with _java_named(), _quiet_start(), warnings.catch_warnings():
         # A Connect client sets everything again once its server is up, and some of that can only be set before.
         warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
         return builder.getOrCreate()
@@ -96,6 +97,21 @@ def low_latency_settings() -> dict[str, str]:
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         CHANGELOG: "true",
     }
+
+
+@contextlib.contextmanager
+def _java_named() -> Iterator[None]:
+    """Without a Java that Spark can use, say so."""
+    try:
+        yield
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise StreamError(
+            "Spark could not be started: there is no Java that it can use.",
+            got=f"JAVA_HOME={os.environ.get('JAVA_HOME') or 'not set'}",
+            hint="install Java 17 or 21 and set JAVA_HOME to it, or run in-process: --engine local, pk.Flow()",
+        ) from error
 
 
 @contextlib.contextmanager

@@ -1,26 +1,32 @@
-"""Streams on Spark: DataFrames, or files that Spark reads, brought into a stream's schema.
+"""Streams on Spark: DataFrames, tables, or files, brought into a stream's schema.
 
-A row whose time is null or cannot be read is a dead letter. Files are read with the corrupt-record column where their
-format can have corrupt records, so that such rows are kept too.
+A row whose time is null or cannot be read, or with a value that does not fit a declared schema, is a dead letter. A
+DataFrame that Spark read with a corrupt-record column keeps such rows as dead letters too. Columns of types that
+queries cannot use pass by unread.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from penstock.engines.spark.files import CORRUPT, REASON, open_files
+from penstock.engines.spark.native_reading import problem, settled
 from penstock.engines.spark.types import schema_from_spark
 from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
-from penstock.model.formats import file_kind
-from penstock.model.letters import DEAD_SCHEMA
+from penstock.model.formats import check_delimiter, file_kind
 from penstock.model.schema import Schema, timed
 
-CORRUPT = "_corrupt_record"
+_TABLE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,2}")
 
 
 @dataclass(frozen=True)
@@ -38,71 +44,94 @@ class SparkSource:
         """Whether the DataFrame is a stream."""
         return bool(self.frame.isStreaming)
 
-    def time(self) -> Column:
-        """The time as its type; null where it cannot be read."""
-        name, type_ = self.schema.time, self.schema[self.schema.time].type
-        given = F.col(f"`{name}`")
-        is_text = self.frame.schema[str(name)].dataType.simpleString() == "string"
-        return F.try_to_timestamp(given) if is_text else given.cast(str(type_))
-
     def rows(self) -> DataFrame:
         """The good rows, in the schema's types."""
-        names = [f for f in self.schema.fields if f.name != self.schema.time]
-        columns = [F.col(f"`{f.name}`").cast(str(f.type)).alias(f.name) for f in names]
-        valid = self.frame.filter(self._readable())
-        ordered = {f.name: c for f, c in zip(names, columns, strict=True)}
-        ordered[str(self.schema.time)] = self.time().alias(str(self.schema.time))
-        kept = [ordered[f.name] for f in self.schema.fields]
+        given = self.frame.schema
+        kept = [settled(f.name, given[f.name].dataType, f, self.schema).alias(f.name) for f in self.schema.fields]
         if self.arrival is not None:
             kept.append(F.col(f"`{self.arrival}`").alias("__arrival"))
-        return valid.select(*kept)
+        return self.frame.filter(self._problem.isNull()).select(*kept)
 
-    def _readable(self) -> Column:
-        readable = self.time().isNotNull()
-        return readable & F.col(CORRUPT).isNull() if CORRUPT in self.frame.columns else readable
+    @cached_property
+    def _problem(self) -> Column:
+        return problem(self.schema, self.frame.schema, self.corrupt_reason)
+
+    @property
+    def corrupt_reason(self) -> Column | None:
+        """Why the reader of a file could not read a record; None if it did not say."""
+        if CORRUPT not in self.frame.columns:
+            return None
+        why = F.col(REASON) if REASON in self.frame.columns else F.lit("the record is corrupt")
+        return F.when(F.col(CORRUPT).isNotNull(), why)
 
     def dead_letters(self, stream: str) -> DataFrame:
         """The bad rows with their reason."""
-        time = F.col(f"`{self.schema.time}`")
-        type_ = self.schema[self.schema.time].type
-        reason = F.when(time.isNull(), F.lit(f"{self.schema.time} is null")).otherwise(
-            F.concat(F.lit(f"{self.schema.time} is not a {type_}: '"), time.cast("string"), F.lit("'"))
-        )
         row = F.to_json(F.struct(*[F.col(f"`{f.name}`") for f in self.schema.fields]), {"ignoreNullFields": "false"})
         if CORRUPT in self.frame.columns:
-            corrupt = F.col(CORRUPT)
-            reason = F.when(corrupt.isNotNull(), F.lit("the record is corrupt")).otherwise(reason)
-            row = F.coalesce(corrupt, row)
-        bad = self.frame.filter(~self._readable()).select(
-            F.lit(stream).alias("stream"),
-            F.lit(None).cast("string").alias("operator"),
-            reason.alias("reason"),
-            row.alias("row"),
-        )
+            row = F.coalesce(F.col(CORRUPT), row)
+        bad = self.frame.select(self._problem.alias("reason"), row.alias("row")).filter("reason IS NOT NULL")
+        found = bad.select(F.lit(stream).alias("stream"), "reason", "row")
         if not self.unread:
-            return bad
-        known = [(stream, None, letter.reason, letter.row) for letter in self.unread]
-        return bad.union(self.frame.sparkSession.createDataFrame(known, DEAD_SCHEMA.ddl))
+            return found
+        known = [(stream, letter.reason, letter.row) for letter in self.unread]
+        return found.union(self.frame.sparkSession.createDataFrame(known, "stream string, reason string, row string"))
 
 
 def open_spark_source(
-    spark: SparkSession, source: object, time: str, schema: Schema | None, arrival: str | None
+    spark: SparkSession,
+    source: object,
+    time: str,
+    schema: Schema | None,
+    arrival: str | None,
+    time_format: str | None = None,
+    delimiter: str | None = None,
 ) -> SparkSource:
-    """The source for a DataFrame or a path."""
-    frame: DataFrame = source if _is_frame(source) else read_files(spark, source, schema, streaming=False)  # type: ignore[assignment]
-    found = schema_from_spark(frame.drop(CORRUPT).schema)
-    if arrival is not None and arrival not in found:
-        raise StreamError("The arrival column does not exist.", got=arrival, hint=f"columns: {', '.join(found.names)}")
-    return SparkSource(timed(found, time), frame, arrival)
+    """The source for a DataFrame, a table's name, or paths."""
+    if isinstance(source, str) and _is_table(spark, source):
+        source = spark.table(source)
+    if not _is_frame(source):
+        given = [source] if isinstance(source, str | os.PathLike) else cast(Sequence[Any], source)
+        files = open_files(spark, [os.fspath(p) for p in given], time, schema, time_format, delimiter)
+        _check_arrival(arrival, list(files.frame.columns))
+        return SparkSource(files.schema, files.frame, arrival)
+    if delimiter is not None:
+        check_delimiter(delimiter, None)
+    frame = cast(DataFrame, source)
+    double = {n for n in frame.columns if frame.columns.count(n) > 1}
+    if double:
+        raise StreamError("Two columns have the same name.", got=", ".join(sorted(double)), hint="rename one of them")
+    _check_arrival(arrival, frame.columns)
+    if schema is None:
+        found = schema_from_spark(frame.drop(CORRUPT).schema)
+        return SparkSource(timed(found, time, time_format), frame, arrival)
+    missing = [n for n in schema.names if n not in frame.columns]
+    if missing:
+        raise StreamError(
+            "The input lacks columns of the schema.", got=", ".join(missing), hint=f"it has {', '.join(frame.columns)}"
+        )
+    return SparkSource(schema, frame, arrival)
+
+
+def _check_arrival(arrival: str | None, columns: list[str]) -> None:
+    if arrival is not None and arrival not in columns:
+        raise StreamError("The arrival column does not exist.", got=arrival, hint=f"columns: {', '.join(columns)}")
+
+
+def _is_table(spark: SparkSession, name: str) -> bool:
+    """Whether a text names a table of the catalog; what is a path, or has a file's ending, does not."""
+    if file_kind(name) is not None or os.path.exists(name) or not _TABLE.fullmatch(name):
+        return False
+    return bool(spark.catalog.tableExists(name))
 
 
 def open_spark_frame(spark: SparkSession, rows: Batch, dead: list[DeadLetter], arrival: str | None) -> SparkSource:
     """The source for rows that are in memory."""
-    return SparkSource(rows.schema, spark.createDataFrame(rows.table), arrival, tuple(dead))
+    schema = Schema(rows.schema.fields, rows.schema.time, unusable=rows.schema.unusable)
+    return SparkSource(schema, spark.createDataFrame(rows.table), arrival, tuple(dead))
 
 
 def is_spark_readable(source: object) -> bool:
-    """Whether Spark reads it itself: a DataFrame of its own, or paths."""
+    """Whether Spark reads it itself: a DataFrame of its own, a table's name, or paths."""
     if isinstance(source, list | tuple):
         return bool(source) and all(isinstance(s, str | os.PathLike) for s in source)
     return isinstance(source, str | os.PathLike) or _is_frame(source)
@@ -110,35 +139,3 @@ def is_spark_readable(source: object) -> bool:
 
 def _is_frame(source: object) -> bool:
     return hasattr(source, "isStreaming") and hasattr(source, "mapInArrow")
-
-
-def read_files(
-    spark: SparkSession, source: object, schema: Schema | None, *, streaming: bool, max_files: int | None = None
-) -> DataFrame:
-    """Parquet, CSV or JSON lines, in batch or as a stream of files."""
-    given = source if isinstance(source, list | tuple) else [source]
-    paths = [str(p) for p in given]
-    kind = _kind(paths[0])
-    reader = spark.readStream if streaming else spark.read
-    if streaming and max_files is not None:
-        reader = reader.option("maxFilesPerTrigger", max_files)
-    if schema is not None:
-        ddl = ", ".join(f"`{f.name}` {f.type}" for f in schema.fields)
-        corrupt = "" if kind == "parquet" else f", {CORRUPT} string"
-        reader = reader.schema(ddl + corrupt)
-    if kind != "parquet":
-        reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
-    if kind == "csv":
-        reader = reader.option("header", "true").option("inferSchema", str(schema is None).lower())
-    target = paths[0] if len(paths) == 1 or streaming else paths
-    return reader.format("json" if kind == "jsonl" else kind).load(target)  # type: ignore[arg-type]
-
-
-def _kind(path: str) -> str:
-    names = [path]
-    if os.path.isdir(path):
-        names = sorted(n for _, _, files in os.walk(path) for n in files if not n.startswith(("_", ".")))
-    kind = next((k for n in names if (k := file_kind(n)) is not None), None)
-    if kind is None:
-        raise StreamError("The kind of file is not known.", got=path, hint="files end in .parquet, .csv or .jsonl")
-    return kind

@@ -16,15 +16,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from penstock.engines.local.execution import DEAD_SCHEMA, late_schema
 from penstock.engines.spark.buckets import default_buckets
+from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.host import BatchHost, GraphProcessor
 from penstock.engines.spark.mapper import ControlMapper, Mapper
 from penstock.engines.spark.partitioning import routes
 from penstock.engines.spark.serving import query_settings
-from penstock.engines.spark.sources import CORRUPT, SparkSource
+from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.wire import PACKED, TAGGED, unpack
-from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
 from penstock.query.nodes import Node, Source
@@ -95,10 +96,10 @@ class Hosted:
         for name in names:
             source = self.sources[name.lower()]
             route = self.route[name] if self.route is not None else ()
-            mapper = Mapper(nodes[name], self.catalog, route, self.buckets, CORRUPT in source.frame.columns)
-            columns = [f"`{n}`" for n in nodes[name].schema.names]
-            if mapper.has_corrupt:
-                columns.append(CORRUPT)
+            mapper = Mapper(nodes[name], self.catalog, route, self.buckets, source.corrupt_reason is not None)
+            columns: list[Any] = [f"`{n}`" for n in nodes[name].schema.names]
+            if source.corrupt_reason is not None:
+                columns += [source.corrupt_reason, CORRUPT]
             frames.append(source.frame.select(*columns).mapInArrow(_function(mapper), PACKED))
         return reduce(DataFrame.union, frames)
 

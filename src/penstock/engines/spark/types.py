@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import types as t
 
-from penstock.errors import StreamError
-from penstock.model.schema import DataType, Field, Schema
+from penstock.model.schema import STRING, DataType, Field, Schema
 
 _SIMPLE: list[tuple[type[t.DataType], str]] = [
     (t.BooleanType, "boolean"),
@@ -20,6 +19,9 @@ _SIMPLE: list[tuple[type[t.DataType], str]] = [
     (t.DateType, "date"),
     (t.TimestampType, "timestamp"),
     (t.TimestampNTZType, "timestamp"),
+    (t.CharType, "string"),
+    (t.VarcharType, "string"),
+    (t.NullType, "void"),
 ]
 
 
@@ -31,18 +33,15 @@ def from_spark(type_: t.DataType) -> DataType | None:
 
 
 def schema_from_spark(struct: t.StructType) -> Schema:
-    """The schema of a DataFrame; nested columns are refused."""
-    fields = []
+    """The columns of a DataFrame; those of types that queries cannot use are known as unusable."""
+    fields, unusable = [], []
     for field in struct.fields:
         type_ = from_spark(field.dataType)
         if type_ is None:
-            raise StreamError(
-                "A column has a type that queries cannot use.",
-                got=f"{field.name}: {field.dataType.simpleString()}",
-                hint="drop it, or convert it before",
-            )
-        fields.append(Field(field.name, type_))
-    return Schema(tuple(fields))
+            unusable.append((field.name, field.dataType.simpleString()))
+        else:
+            fields.append(Field(field.name, STRING if type_.name == "void" else type_))
+    return Schema(tuple(fields), unusable=tuple(unusable))
 
 
 def spark_type(type_: DataType) -> str:

@@ -26,7 +26,6 @@ from pyspark.sql import functions as F
 from penstock.engines.spark.streaming import rows_of
 from penstock.engines.spark.wire import TAGGED, load, pack, unpack
 from penstock.errors import CheckpointError
-from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.schema import Schema
 from penstock.storage.folders import OutputFolder, Staging
 from penstock.storage.home import Home
@@ -81,9 +80,9 @@ class Stager:
 class Writer:
     """Writes micro-batches; it travels to where Spark calls it."""
 
-    def __init__(self, home: Home, outputs: Sequence[Output], limit: DeadLimit | None = None) -> None:
-        """The home's lease is held by whoever started the run; `limit` is how many dead letters are borne."""
-        self.home, self.outputs, self.limit = home, outputs, limit or DeadLimit()
+    def __init__(self, home: Home, outputs: Sequence[Output]) -> None:
+        """The home's lease is held by whoever started the run."""
+        self.home, self.outputs = home, outputs
         self._last: Record | None = None
         self._looked = False
 
@@ -130,9 +129,6 @@ class Writer:
         self.home.put(record)
         self._last = record
         self.publish(record)
-        # After everything is kept: a run that is started again finds the record and goes on from there.
-        known = {name: record.totals.get(name, 0) for name in asdict(Counts())}
-        self.limit.check(Counts(**known), f"micro-batch {number} of {self.home.place}")
 
     def _stage(self, tagged: DataFrame) -> tuple[list[tuple[str, Any]], dict[str, list[DataFile]]]:
         """Evaluate the micro-batch: notes, and the files that were written."""
@@ -165,7 +161,6 @@ class Writer:
         for kind, value in notes:
             if kind == "counts":
                 counts.update(value)
-        Counts(**counts).check(f"micro-batch {number} of {self.home.place}")
         # Every bucket has seen the same progress; one that had nothing new to say says nothing.
         bounds = [value for kind, value in notes if kind == "punctuation"]
         if last is not None and last.frontier is not None:

@@ -1,0 +1,196 @@
+"""Files read in-process: which there are, their schema, and their rows.
+
+The files of a stream may differ: a column that one lacks is null in its rows, and its type is one that the values of
+all files have. Types that do not go together are an error that names the file. A file that ends in the middle or cannot
+be decompressed is an error that names the file and how far it was read.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+from pyarrow import fs
+
+from penstock.errors import SourceError, StreamError
+from penstock.model.batch import Batch
+from penstock.model.conform import DeadLetter
+from penstock.model.formats import KNOWN, TextFormat, check_delimiter, file_kind, text_format
+from penstock.model.lines import BOM, conform_lines, header_names, parse_fields, parse_objects
+from penstock.model.schema import Schema, timed
+from penstock.model.shapes import Shapes, join_shapes, schema_of_shapes, shapes_of_objects, shapes_of_table
+from penstock.storage.files import Place, place_of
+from penstock.storage.parquet_files import damaged, parquet_names, parquet_schema
+
+BATCH_ROWS = 65_536
+BLOCK_BYTES = 1 << 22
+
+
+def expand(name: str) -> list[Place]:
+    """The files that a path, a URI, a folder or a pattern stands for."""
+    place = place_of(name)
+    try:
+        found = _listed(place) if not place.is_local else [place_of(p) for p in _local(place.path)]
+    except (OSError, ValueError) as error:
+        raise SourceError("The path cannot be read.", got=f"{name!r}: {error}") from None
+    if not found:
+        raise SourceError(
+            "There is no such file.", got=name, hint="check the path; patterns such as 'data/*.parquet' are fine"
+        )
+    return found
+
+
+def _local(name: str) -> list[str]:
+    path = Path(name)
+    if path.is_dir():
+        return sorted(str(p) for p in path.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
+    return [name] if path.exists() else sorted(glob.glob(name))
+
+
+def _listed(place: Place) -> list[Place]:
+    """The files of a folder on another file system, or the file itself."""
+    about = place.fs.get_file_info(place.path)
+    if about.type != fs.FileType.Directory:
+        return [place] if about.type == fs.FileType.File else []
+    inside = place.fs.get_file_info(fs.FileSelector(place.path, recursive=True))
+    names = sorted(f.path for f in inside if f.type == fs.FileType.File and f.base_name[:1] not in ("_", "."))
+    return [Place(f"{place.uri}{path.removeprefix(place.path)}", path, place.fs) for path in names]
+
+
+def kind_of(paths: list[str]) -> str:
+    """The one kind of some files."""
+    kinds = {}
+    for path in paths:
+        kind = file_kind(path)
+        if kind is None:
+            raise SourceError("The kind of file is not known.", got=path, hint=KNOWN)
+        kinds[kind] = path
+    if len(kinds) != 1:
+        raise SourceError(
+            "The files are of different kinds.", got=", ".join(sorted(kinds)), hint="declare one stream per kind"
+        )
+    return next(iter(kinds))
+
+
+# Lines
+
+
+def line_blocks(place: Place) -> Iterator[list[bytes]]:
+    """The lines of a file, some at a time, without their ends."""
+    rest, lines = b"", 0
+    try:
+        with place.fs.open_input_stream(place.path, compression=None) as raw:
+            file = gzip.GzipFile(fileobj=raw) if place.path.lower().endswith(".gz") else raw
+            while block := file.read(BLOCK_BYTES):
+                data = rest + block
+                # A line may end in this block and its LF begin the next.
+                cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
+                rest = data[cut:]
+                if found := data[:cut].splitlines():
+                    lines += len(found)
+                    yield found
+    except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
+        raise damaged(str(place), error, f", after line {lines}") from None
+    if rest:
+        yield rest.splitlines()
+
+
+def _header(path: Place, form: TextFormat) -> list[str] | None:
+    """The names in the first line that is not blank; None if there is none."""
+    for block in line_blocks(path):
+        for line in block:
+            if line.removeprefix(BOM).strip():
+                return header_names(line, form.delimiter, str(path))
+    return None
+
+
+def _records(path: Place, form: TextFormat) -> Iterator[list[bytes]]:
+    """The lines of a file without its header."""
+    headless = form.kind == "csv"
+    for block in line_blocks(path):
+        for start in range(0, len(block), BATCH_ROWS):
+            lines = block[start : start + BATCH_ROWS]
+            while headless and lines:
+                headless = not lines.pop(0).removeprefix(BOM).strip()
+            if lines:
+                yield lines
+
+
+def text_schema(paths: list[Place], form: TextFormat) -> Schema:
+    """The columns of text files: what all of their values look like."""
+    shapes: Shapes = {}
+    for path in paths:
+        header = _header(path, form) if form.kind == "csv" else []
+        for name in header or ():
+            shapes.setdefault(name, 0)
+        for lines in _records(path, form):
+            if form.kind == "csv":
+                join_shapes(shapes, shapes_of_table(parse_fields(lines, header or (), form.delimiter)[0]))
+            else:
+                join_shapes(shapes, shapes_of_objects(parse_objects(lines)[0]))
+    if not shapes:
+        raise no_columns(paths, form)
+    return schema_of_shapes(shapes)
+
+
+def no_columns(paths: list[Place], form: TextFormat) -> SourceError:
+    """Nothing tells which columns there are."""
+    if form.kind == "csv":
+        return SourceError(
+            "The file is empty.", got=", ".join(map(str, paths[:3])), hint="give schema='ts timestamp, …'"
+        )
+    return SourceError(
+        "No line holds a JSON object.",
+        got=", ".join(map(str, paths[:3])),
+        hint="one object per line is read; write an array's objects one a line",
+    )
+
+
+def read_text_files(paths: list[Place], form: TextFormat, schema: Schema) -> Iterator[Batch | DeadLetter]:
+    """The rows of text files."""
+    for path in paths:
+        header = _header(path, form) if form.kind == "csv" else []
+        for lines in _records(path, form):
+            good, dead = conform_lines(schema, form, header or (), lines)
+            yield from dead
+            if len(good):
+                yield good
+
+
+def require_columns(schema: Schema, paths: list[Place], kind: str, form: TextFormat | None) -> None:
+    """Refuse a declared schema with a column that no file has; JSON objects need not have any."""
+    if kind == "jsonl":
+        return
+    known: dict[str, None] = {}
+    for path in paths:
+        if kind == "parquet":
+            known |= dict.fromkeys(parquet_names(path))
+        else:
+            assert form is not None
+            header = _header(path, form)
+            known |= dict.fromkeys(header if header is not None else schema.names)
+    missing = [n for n in schema.names if n not in known]
+    if missing:
+        raise StreamError(
+            "The input lacks columns of the schema.", got=", ".join(missing), hint=f"it has {', '.join(known)}"
+        )
+
+
+def file_source_schema(
+    paths: list[Place], time: str, declared: Schema | None, delimiter: str | None, time_format: str | None
+) -> tuple[str, TextFormat | None, Schema]:
+    """The kind of some files, how their lines are read, and the schema of the stream."""
+    kind = kind_of([p.path for p in paths])
+    if delimiter is not None:
+        check_delimiter(delimiter, kind)
+    form = None if kind == "parquet" else text_format(kind, paths[0].path, delimiter)
+    if declared is not None:
+        require_columns(declared, paths, kind, form)
+        return kind, form, declared
+    found = parquet_schema(paths) if form is None else text_schema(paths, form)
+    return kind, form, timed(found, time, time_format)

@@ -1,0 +1,71 @@
+"""Files that a run writes are whole or called a part; what a failed run put aside is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as pk
+from penstock.errors import PenstockError, SourceError
+from penstock.io.sinks import open_sink
+
+
+def failing(rows: int) -> Iterator[dict[str, Any]]:
+    for t in (*range(rows), 1, None):
+        yield {"t": t, "k": "a"}
+    raise RuntimeError("the source broke")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_a_failed_run_leaves_a_part_and_what_it_put_aside(tmp_path: Path, ending: str) -> None:
+    flow = pk.Flow().stream("s", failing(10), time="t", schema="t bigint, k string")
+    query: Any = flow.query("SELECT t, k FROM s")
+    target, late, dead = (tmp_path / f"{name}.{ending}" for name in ("out", "late", "dead"))
+    target.write_text("of an earlier run")
+    run = query.start(target, late=late, dead_letters=dead)
+    with pytest.raises(PenstockError, match="the source broke"):
+        run.wait()
+    assert target.read_text() == "of an earlier run"
+    assert (tmp_path / f"out.{ending}.partial").stat().st_size > 0
+    assert "1" in (late.read_bytes().decode("latin-1"))
+    assert dead.exists()
+    assert (run.progress["late"], run.progress["dead"]) == (1, 1)
+    assert (query.late.num_rows, query.dead_letters.num_rows) == (1, 1)
+    if ending == "parquet":
+        assert pq.read_table(tmp_path / "out.parquet.partial").num_rows == 10
+        assert pq.read_table(late)["bound"].to_pylist() == [9]
+
+
+def test_a_failed_collect_keeps_what_it_put_aside() -> None:
+    query: Any = pk.Flow().stream("s", failing(10), time="t", schema="t bigint, k string").query("SELECT t FROM s")
+    with pytest.raises(RuntimeError, match="the source broke"):
+        query.collect()
+    assert (query.counts["late"], query.counts["dead"]) == (1, 1)
+    assert (query.late.num_rows, query.dead_letters.num_rows) == (1, 1)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_a_run_without_results_writes_an_empty_file(tmp_path: Path, ending: str) -> None:
+    target = tmp_path / f"out.{ending}"
+    target.write_text("of an earlier run")
+    query: Any = pk.Flow().stream("s", [], time="t", schema="t bigint").query("SELECT t FROM s")
+    query.start(f"file://{target}").wait()
+    assert "earlier" not in target.read_bytes().decode("latin-1")
+    assert not list(tmp_path.glob("*.partial"))
+    if ending == "parquet":
+        assert pq.read_table(target).schema.names == ["t"]
+
+
+def test_where_nothing_can_be_written_it_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="kind of file is not known"):
+        open_sink(tmp_path / "x.txt")
+    with pytest.raises(SourceError, match="give a path, a list or a function"):
+        open_sink(5)
+    query: Any = pk.Flow().stream("s", [{"t": 1}], time="t").query("SELECT t FROM s")
+    run = query.start(tmp_path / "none" / "out.csv")
+    with pytest.raises(PenstockError, match="Results cannot be written there"):
+        run.wait()
