@@ -118,7 +118,7 @@ class RowCode:
 
     def _lazy(self, name: str, parts: list[str]) -> str:
         if name == "is_null":
-            return f"({parts[0]} is None)"
+            return f"(({self._temporary()} := {parts[0]}) is None)"
         if name in ("and", "or"):
             decisive = name == "or"
             left, right = self._temporary(), self._temporary()
