@@ -12,6 +12,8 @@ import pytest
 
 import penstock as pk
 from penstock.errors import PenstockError, SourceError
+from penstock.io.files import line_blocks
+from penstock.storage.files import place_of
 
 
 def read(source: Any, sql: str = "SELECT * FROM s", time: str = "t", **options: Any) -> tuple[list[Any], Any]:
@@ -146,3 +148,24 @@ def test_sources_that_can_be_read_once_say_so() -> None:
 
     query = pk.Flow().stream("s", Again(), time="t", schema="t bigint").query("SELECT t FROM s")
     assert query.collect().num_rows == query.collect().num_rows == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize(
+    "data", [b"a\r\nb\rc\nd", b"\r\r\n\n", b"long line without an end", b"", b"x\r", b"\n\r\nxyz\r\n"]
+)
+def test_lines_do_not_depend_on_the_blocks_they_are_read_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, data: bytes
+) -> None:
+    monkeypatch.setattr("penstock.io.files.BLOCK_BYTES", size)
+    (tmp_path / "x.csv").write_bytes(data)
+    assert [line for block in line_blocks(place_of(tmp_path / "x.csv")) for line in block] == data.splitlines()
+
+
+def test_json_that_is_nested_too_deep_is_a_dead_letter(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    lines = [f'{{"t": {d}, "s": {"[" * d + "]" * d}}}' for d in (1, 50, 99, 100, 300, 900, 5000, 100_000)]
+    path.write_text("\n".join(lines))
+    rows, query = read(path, schema="t bigint, s string")
+    assert [r["t"] for r in rows] == [1, 50, 99]
+    assert query.counts["dead"] == 5

@@ -82,22 +82,29 @@ def kind_of(paths: list[str]) -> str:
 
 def line_blocks(place: Place) -> Iterator[list[bytes]]:
     """The lines of a file, some at a time, without their ends."""
-    rest, lines = b"", 0
+    rest: list[bytes] = []  # of a line that has not ended yet
+    lines = 0
     try:
         with place.fs.open_input_stream(place.path, compression=None) as raw:
             file = gzip.GzipFile(fileobj=raw) if place.path.lower().endswith(".gz") else raw
             while block := file.read(BLOCK_BYTES):
-                data = rest + block
-                # A line may end in this block and its LF begin the next.
-                cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
-                rest = data[cut:]
-                if found := data[:cut].splitlines():
-                    lines += len(found)
-                    yield found
+                # A line may end in this block and its LF begin the next, so a CR at the end waits.
+                cut = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
+                if rest and rest[-1].endswith(b"\r") and not cut and not block.startswith(b"\n"):
+                    found = b"".join(rest).splitlines()
+                    rest = [block]
+                elif cut:
+                    found = b"".join([*rest, block[:cut]]).splitlines()
+                    rest = [block[cut:]] if cut < len(block) else []
+                else:
+                    rest.append(block)
+                    continue
+                lines += len(found)
+                yield found
     except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
         raise damaged(str(place), error, f", after line {lines}") from None
     if rest:
-        yield rest.splitlines()
+        yield b"".join(rest).splitlines()
 
 
 def _header(path: Place, form: TextFormat) -> list[str] | None:

@@ -28,6 +28,7 @@ from penstock.model.convert import encodable
 from penstock.model.formats import TextFormat
 from penstock.model.schema import Schema
 
+DEEPEST = 100
 BOM = b"\xef\xbb\xbf"
 
 
@@ -173,12 +174,24 @@ def parse_objects(lines: Sequence[bytes]) -> tuple[list[Mapping[str, Any]], list
             value = None
         if not isinstance(value, dict):
             dead.append(DeadLetter("not a JSON object", text))
+        elif _depth(value) > DEEPEST:
+            dead.append(DeadLetter(f"nested more than {DEEPEST} deep", text))
         elif "\\u" in text and not encodable(json.dumps(value, ensure_ascii=False)):
             dead.append(DeadLetter("text that cannot be written as UTF-8", text))
         else:
             objects.append(value)
             kept.append(text)
     return objects, kept, dead
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and objects are nested, no further than one more than is allowed."""
+    level, depth = [value], 0
+    while level and depth <= DEEPEST:
+        held = [v for v in level if isinstance(v, dict | list)]
+        level = [inner for v in held for inner in (v.values() if isinstance(v, dict) else v)]
+        depth += bool(held)
+    return depth
 
 
 def objects_table(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pa.Table:
