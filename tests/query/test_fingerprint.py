@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -182,3 +185,42 @@ def test_equal_parts_of_a_plan_have_identities_of_their_own() -> None:
 def test_a_damaged_description_is_an_error(damage: Any) -> None:
     with pytest.raises(CheckpointError, match="description of the checkpoint is damaged"):
         check(damage, description(), "flows/x")
+
+
+ELSEWHERE = """
+import json, penstock as pk
+from penstock.query.fingerprint import describe
+
+LIMITS = ("a", "b", 3.5)
+
+class Share:
+    def __init__(self, of):
+        self.of = of
+    def lift(self, value):
+        return (value in {"x", "y", "z", "w"}, 1)
+    def combine(self, left, right):
+        return left[0] + right[0], left[1] + right[1]
+    def lower(self, partial):
+        return self.of * partial[0] // partial[1]
+
+flow = pk.Flow().stream("s", [], time="ts", schema="ts bigint, k string, v int", progress=pk.per_source("k", idle=5))
+flow.function("f", lambda v: v in {"p", "q", "r", "s"} or v in LIMITS, "boolean").aggregate("share", Share(100), "int")
+q = flow.query("SELECT k, share(k) AS x [RANGE 10, SLIDE 5, WA ts] FROM s WHERE f(k) AND v IN (1, 2, 3) GROUP BY k")
+print(json.dumps(describe(q.plan, flow.catalog)))
+"""
+
+
+def test_every_process_gives_the_same_description() -> None:
+    """Whatever the order of sets and the addresses of objects in it."""
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", ELSEWHERE],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]
+    assert told[0] == told[1] == told[2]
+    assert set(json.loads(told[0])["functions"]) == {"f", "share"}

@@ -25,7 +25,7 @@ from penstock.algorithms.merge.divergence import Divergence, Reaction, Watch
 from penstock.algorithms.merge.operator import ELEMENT_COLUMNS, MergeOperator
 from penstock.algorithms.merge.options import check_options, needs_index
 from penstock.algorithms.merge.ordered import R2, OrderedMerge
-from penstock.algorithms.merge.pages import flatten, unflatten
+from penstock.algorithms.merge.pages import differing, flatten, settings_of, unflatten
 from penstock.algorithms.merge.policies import Policy
 from penstock.algorithms.merge.revisable import LEADING, RevisableMerge
 from penstock.algorithms.merge.trail import Trail
@@ -78,7 +78,8 @@ class Merge:
         """Inputs whose source failed; they have left."""
         self.properties = properties or _known(list(named.values()))
         self.choice = choose(self.properties, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
-        self.merge = self._build(policy, lag, driver, on_divergence)
+        self._asked = (policy, lag, driver, on_divergence)
+        self.merge = self._build(*self._asked)
 
     def _build(self, policy: str | Policy, lag: int, driver: str, on_divergence: Reaction) -> LogicalMerge:
         kind = self.choice.algorithm
@@ -252,20 +253,30 @@ class Merge:
 
     def snapshot(self) -> bytes:
         """The state of the merge as plain data; inputs go on from the next element."""
-        name = self.choice.name
-        content = {"merge": name, "version": MergeOperator.version, "state": flatten(self.merge)}
-        return seal_snapshot(content, f"merge {name}")
+        content = {
+            "merge": settings_of(self.merge),
+            "version": MergeOperator.version,
+            "state": flatten(self.merge, *self._pending, *self._missteps),
+            "pending": len(self._pending),
+        }
+        return seal_snapshot(content, f"merge {self.choice.name}")
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same merge."""
         saved = open_snapshot(snapshot)
-        if saved.get("merge") != self.choice.name:
+        fresh = self._build(*self._asked)
+        settings = saved.get("merge")
+        other = differing(settings, settings_of(fresh)) if isinstance(settings, dict) else ["it is of a query"]
+        if other:
             raise CheckpointError(
                 "The snapshot is of another merge.",
-                got=f"{saved.get('merge')} where {self.choice.name} runs" if "merge" in saved else "a query's",
-                hint="restore it into a merge with the same algorithm",
+                got="; ".join(other),
+                hint="restore it into a merge with the same algorithm and options",
             )
-        self.merge = open_page(_State, "merge", MergeOperator.kind, saved["version"], saved["state"], where="merge")
+        state = _State(fresh)
+        held = saved.get("state"), saved.get("pending")
+        opened = open_page(state, "merge", state.kind, saved.get("version"), held, where="merge")
+        self.merge, self._pending, self._missteps = opened[0], opened[1], deque(opened[2], maxlen=KEPT)
 
 
 class _State:
@@ -273,15 +284,18 @@ class _State:
 
     kind, version = MergeOperator.kind, MergeOperator.version
 
-    @staticmethod
-    def to_plain(key: str, page: Any) -> Any:
+    def __init__(self, fresh: LogicalMerge) -> None:
+        self.fresh = fresh
+
+    def to_plain(self, key: str, page: Any) -> Any:
         """As an operator's."""
         return flatten(page)
 
-    @staticmethod
-    def from_plain(key: str, data: Any, version: int) -> Any:
-        """As an operator's."""
-        return unflatten(data)
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """The merge, what it has yet to say, and what was put aside."""
+        flat, pending = data
+        merge, *beside = unflatten(flat, self.fresh)
+        return merge, beside[:pending], beside[pending:]
 
 
 def merge(inputs: Any, **options: Any) -> Any:

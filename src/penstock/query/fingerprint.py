@@ -74,7 +74,7 @@ def _called(plan: Node, catalog: Catalog) -> Iterator[str]:
         for expression in expressions:
             for part in walk(expression):
                 if isinstance(part, Call) and part.name.startswith(USER):
-                    yield part.name.removeprefix(USER)
+                    yield part.name.removeprefix(USER).lower()
 
 
 @dataclass(frozen=True)

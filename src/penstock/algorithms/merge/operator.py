@@ -269,7 +269,7 @@ class MergeOperator(Operator):
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
-        return data if key == "slices" else unflatten(data)
+        return data if key == "slices" else unflatten(data, self._made(self.names if key == "head" else ()))[0]
 
     # Rows
 

@@ -1,114 +1,325 @@
-"""The objects of a merge as plain data.
+"""What is kept of a merge, as plain data.
 
-A merge is a web: an event is in the index and in a calendar, an input is among the inputs and leads. `flatten` numbers
-the objects and containers of the web and writes each once, `unflatten` makes them anew with the same web between them.
-Only the classes listed here can come out of it, and only their attributes are set: nothing is called.
+A merge is a web of parts: an event is in the index and in a calendar, an input is among the inputs and leads. The table
+below says what each part is called in a page and what is kept of it: attributes that are plain data as they are, and
+attributes that are other parts, by number. What follows from the rest is not kept: the entries of calendars and the
+payloads by likeness are made anew. Neither is what follows from the settings of a merge, so a page is opened into a
+merge that was made with the same settings. Nothing but these parts comes out of a page, and only what is listed is set.
+
+The names in the table are the format: who renames a class or an attribute keeps its name here, who adds one adds it
+here with the next version of `MergeOperator`. What the table does not know is an error when it is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any
 
-from penstock.algorithms.merge import base, baselines, divergence, index, policies, r3, r4, trail
-from penstock.algorithms.merge.choose import ALGORITHMS
-from penstock.model import elements, likeness
+from penstock.algorithms.merge.base import Counts, Input, LogicalMerge, Misstep
+from penstock.algorithms.merge.baselines import Cleanse, CleanseThenR1, R3Minus
+from penstock.algorithms.merge.divergence import Divergence, Record, Watch
+from penstock.algorithms.merge.index import Calendar, Days, Holds, Index, Node
+from penstock.algorithms.merge.ordered import R0, R1, R2
+from penstock.algorithms.merge.r3 import R3
+from penstock.algorithms.merge.r4 import R4, Bag, Ends
+from penstock.algorithms.merge.trail import Trail, Walk
+from penstock.model.elements import Adjust, Insert, Punctuation
+from penstock.model.likeness import Likeness
 from penstock.model.plain import NotPlain
 
-_CLASSES: dict[str, type] = {
-    **{kind.__name__: kind for kind in ALGORITHMS.values()},
-    **{kind.__name__: kind for kind in policies.NAMES},
-    **{
-        kind.__name__: kind
-        for kind in (
-            base.Input, base.Counts, base.Misstep, baselines.Cleanse, divergence.Divergence, divergence.Watch,
-            divergence.Record, index.Node, index.Calendar, index.Days, index.Holds, index.Index, r3.R3, r4.Bag, r4.Ends,
-            trail.Trail, trail.Walk, likeness.Likeness,
-            elements.Insert, elements.Adjust, elements.Punctuation,
-        )
-    },
-}  # fmt: skip
-_NAMES = {kind: name for name, kind in _CLASSES.items()}
-_ATOMS = (type(None), bool, int, float, str, bytes)
+Number = Callable[[Any], int]
+"""The number of a part, a new one if it has not been met."""
 
 
-def flatten(root: Any) -> list[Any]:
-    """Everything that hangs together with `root`, which comes first: a list of descriptions that name each other."""
+@dataclass(frozen=True)
+class Part:
+    """A class whose objects are kept."""
+
+    kind: type
+    name: str
+    """What it is called in a page."""
+    plain: tuple[str, ...] = ()
+    """Attributes that are plain data."""
+    parts: tuple[str, ...] = ()
+    """Attributes that are a part, a list of parts, or a dictionary of them; or None."""
+    made: frozenset[str] = frozenset()
+    """Attributes that follow from the others, or from the settings of the merge."""
+
+    def write(self, value: Any, number: Number) -> tuple[Any, ...]:
+        """What is kept of an object, which must have nothing else."""
+        if hasattr(value, "__dict__"):
+            unknown = vars(value).keys() - self.made - set(self.plain) - set(self.parts)
+            if unknown:
+                raise NotPlain(f"{self.name} with {', '.join(sorted(unknown))}, which no page has a place for")
+        kept = [getattr(value, attribute) for attribute in self.plain]
+        for attribute in self.parts:
+            held = getattr(value, attribute)
+            if isinstance(held, list):
+                kept.append(list(map(number, held)))
+            elif isinstance(held, dict):
+                kept.append({key: number(each) for key, each in held.items()})
+            else:
+                kept.append(None if held is None else number(held))
+        return tuple(kept)
+
+    def read(self, value: Any, kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """Give an object what was kept of it."""
+        found: Any
+        for attribute, held in zip((*self.plain, *self.parts), kept, strict=True):
+            if attribute in self.plain or held is None:
+                found = held
+            elif isinstance(held, list):
+                found = [parts[number] for number in held]
+            elif isinstance(held, dict):
+                found = {key: parts[number] for key, number in held.items()}
+            else:
+                found = parts[held]
+            object.__setattr__(value, attribute, found)
+
+
+@dataclass(frozen=True)
+class PlainPart(Part):
+    """A class that has nothing but plain data, written in one go: there are many of these."""
+
+    def write(self, value: Any, number: Number) -> tuple[Any, ...]:
+        """All of it."""
+        found: tuple[Any, ...] = attrgetter(*self.plain)(value)
+        return found
+
+
+class BagPart(Part):
+    """A bag of R4: its multisets as ends and how often each is there, by turns; most bags then have the same shape."""
+
+    def write(self, value: Bag, number: Number) -> tuple[Any, ...]:
+        """Its own, and the ends of the output and of each input."""
+        said = tuple([(each, _turns(ends)) for each, ends in value.inputs.items()])
+        return value.payload, value.vs, value.due, value.agreed, value.first_seen, _turns(value.out), said
+
+    def read(self, value: Bag, kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """The other way."""
+        value.payload, value.vs, value.due, value.agreed, value.first_seen, out, said = kept
+        value.out = _ends(out)
+        value.inputs = {each: _ends(turns) for each, turns in said}
+
+
+class IndexPart(Part):
+    """An index: its nodes, in the order in which they came; keys and likeness follow from them."""
+
+    def write(self, value: Index[Any], number: Number) -> tuple[Any, ...]:
+        """The nodes, and the calendar."""
+        return list(map(number, value.nodes.values())), number(value.due)
+
+    def read(self, value: Index[Any], kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """Keys by start and payload."""
+        nodes = [parts[number] for number in kept[0]]
+        value.nodes, value.due, value.likeness = _keyed(nodes), parts[kept[1]], _likeness(nodes)
+
+
+class WatchPart(Part):
+    """The alarm of an index: its records, in the order in which they came."""
+
+    def write(self, value: Watch, number: Number) -> tuple[Any, ...]:
+        """What it has found and counted, the records, and the calendar."""
+        found = list(map(number, value.found))
+        records = list(map(number, value.records.values()))
+        return found, value.count, value.unchecked, value.forgotten_to, records, number(value._due)
+
+    def read(self, value: Watch, kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """Keys by start and payload."""
+        found, value.count, value.unchecked, value.forgotten_to, numbers, due = kept
+        records = [parts[number] for number in numbers]
+        value.found = [parts[number] for number in found]
+        value.records, value._due, value._likeness = _keyed(records), parts[due], _likeness(records)
+
+
+class CalendarPart(Part):
+    """A calendar: the nodes that wait, by time; what each waits for, it knows itself."""
+
+    def write(self, value: Calendar[Any], number: Number) -> tuple[Any, ...]:
+        """In order of time."""
+        days = sorted(value._days.items())
+        return ([number(n) for time, day in days for n in dict.fromkeys(day) if n.due == time],)
+
+    def read(self, value: Calendar[Any], kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """Only what is waited for."""
+        days: dict[int, list[Any]] = {}
+        for number in kept[0]:
+            days.setdefault(parts[number].due, []).append(parts[number])
+        value._days, value._times = days, list(days)
+        value.entries = value.living = len(kept[0])
+
+
+class DaysPart(Part):
+    """Nodes by a time."""
+
+    def write(self, value: Days[Any], number: Number) -> tuple[Any, ...]:
+        """In order of time."""
+        return ([(time, list(map(number, day))) for time, day in sorted(value._days.items())],)
+
+    def read(self, value: Days[Any], kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """The other way."""
+        value._days = {time: [parts[number] for number in day] for time, day in kept[0]}
+        value._times = list(value._days)
+
+
+class HoldsPart(Part):
+    """Nodes that hold the output's bound."""
+
+    def write(self, value: Holds[Any], number: Number) -> tuple[Any, ...]:
+        """In order of their numbers: a set has another order in every process."""
+        return (sorted(map(number, value)),)
+
+    def read(self, value: Holds[Any], kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """By start."""
+        value.__init__()  # type: ignore[misc]
+        for number in kept[0]:
+            value.add(parts[number])
+
+
+def _turns(ends: Ends) -> tuple[int, ...]:
+    return tuple(chain.from_iterable(ends.counts.items()))
+
+
+def _ends(turns: tuple[int, ...]) -> Ends:
+    made = Ends()
+    made.counts, made.size = dict(zip(turns[::2], turns[1::2], strict=True)), sum(turns[1::2])
+    return made
+
+
+def _keyed(nodes: Iterable[Any]) -> dict[tuple[int, Any], Any]:
+    return {(node.vs, node.payload): node for node in nodes}
+
+
+def _likeness(nodes: Iterable[Any]) -> Likeness:
+    made = Likeness()
+    for node in nodes:
+        made.add(node.vs, node.payload)
+    return made
+
+
+def _part(kind: type, name: str, plain: str = "", parts: str = "", made: str = "", of: type[Part] = Part) -> Part:
+    return of(kind, name, tuple(plain.split()), tuple(parts.split()), frozenset(made.split()))
+
+
+_NUMBERS = "stable max_stable unjoined"
+_WEB = "index inputs missteps counts out watch"
+_SETTINGS = "attribute width quick key policy lag driver counts_unfrozen _first_seen"
+
+
+def _merge(kind: type[LogicalMerge], plain: str, parts: str = "") -> Part:
+    every = _WEB if "index" in parts else _WEB.removeprefix("index ")
+    return _part(kind, kind.name, f"{_NUMBERS} {plain}", f"{every} {parts.removeprefix('index')}", _SETTINGS)
+
+
+_REVISABLE = "index leader voters waiting early"
+PARTS = (
+    _merge(R0, "max_vs oldest_new"),
+    _merge(R1, "max_vs oldest_new _ties_out"),
+    _merge(R2, "max_vs oldest_new _seen _like"),
+    _merge(R3, "frozen undecided", _REVISABLE),
+    _merge(R4, "frozen undecided _latest", _REVISABLE),
+    _merge(R3Minus, "ends shown", "likeness"),
+    _merge(CleanseThenR1, "max_vs oldest_new _ties_out raw", "cleansers"),
+    _part(
+        Input,
+        "input",
+        "name number complete_from joined stable greatest least unfrozen tie_start ties excused_to bit",
+        "held",
+    ),
+    _part(Counts, "counts", "inserts_in adjusts_in inserts_out adjusts_out removals_out waited missteps", of=PlainPart),
+    _part(Misstep, "misstep", "input reason", "element"),
+    _part(Cleanse, "cleanse", "attribute events order stable"),
+    _part(Watch, "watch", made="found count unchecked forgotten_to records", of=WatchPart),
+    _part(Trail, "trail", "count unchecked forgotten_to starts groups base kept", "found walks", "reaction patience"),
+    _part(Record, "record", "payload vs out said due blind_below", of=PlainPart),
+    _part(Walk, "walk", "position start endings", of=PlainPart),
+    _part(Divergence, "divergence", "input payload vs output_end input_end", of=PlainPart),
+    _part(Index, "index", of=IndexPart),
+    _part(Node, "node", "payload vs end bits others out due first_seen", of=PlainPart),
+    _part(Bag, "bag", of=BagPart),
+    _part(Days, "days", of=DaysPart),
+    _part(Calendar, "calendar", of=CalendarPart),
+    _part(Holds, "holds", of=HoldsPart),
+    _part(Likeness, "likeness", "known"),
+    _part(Insert, "insert", "payload vs ve", of=PlainPart),
+    _part(Adjust, "adjust", "payload vs v_old ve", of=PlainPart),
+    _part(Punctuation, "punctuation", "bounds constants", of=PlainPart),
+)
+_OF_KIND = {part.kind: part for part in PARTS}
+_BY_NAME = {part.name: part for part in PARTS}
+_LEAVES = (PlainPart, BagPart)
+"""Parts that others are put in order by: they are read first."""
+Flat = tuple[list[int], list[tuple[str, int]], dict[str, list[Any]]]
+
+
+def flatten(*roots: Any) -> Flat:
+    """The numbers of some parts; the names of all parts met, in runs, in the order of their numbers; what is kept."""
     numbers: dict[int, int] = {}
-    waiting: list[Any] = []
+    met: list[Any] = []
 
-    def refer(value: Any) -> Any:
-        kind = type(value)
-        if kind in (list, dict, set) or kind in _NAMES:
-            number = numbers.get(id(value))
-            if number is None:
-                number = numbers[id(value)] = len(waiting)
-                waiting.append(value)
-            return [number]
-        if kind is tuple and any(type(v) not in _ATOMS for v in value):
-            return ["t", *map(refer, value)]
-        if kind in _ATOMS or kind is tuple:
-            return value
-        return ["v", value]
+    def number(value: Any) -> int:
+        found = numbers.get(id(value))
+        if found is None:
+            found = numbers[id(value)] = len(met)
+            met.append(value)
+        return found
 
-    refer(root)
-    described: list[Any] = []
-    for value in waiting:  # which grows meanwhile
-        described.append(_described(value, refer))
-    return described
+    asked = list(map(number, roots))
+    names: list[str] = []
+    held: dict[str, list[Any]] = {}
+    for value in met:  # which grows meanwhile
+        part = _OF_KIND.get(type(value))
+        if part is None:
+            raise NotPlain(f"a value of type {type(value).__qualname__} as a part of a merge")
+        names.append(part.name)
+        held.setdefault(part.name, []).append(part.write(value, number))
+    return asked, [(name, len(list(run))) for name, run in groupby(names)], held
 
 
-def _described(value: Any, refer: Callable[[Any], Any]) -> tuple[str, Any]:
-    match value:
-        case list():
-            return "list", [refer(v) for v in value]
-        case set():
-            return "set", [refer(v) for v in value]
-        case dict():
-            return "dict", [[refer(k) for k in value], [refer(v) for v in value.values()]]
-        case _:
-            state = _attributes(value)
-            return _NAMES[type(value)], [list(state), [refer(v) for v in state.values()]]
+def unflatten(data: Flat, merge: LogicalMerge) -> list[Any]:
+    """The parts that `flatten` was asked for, the first of them taken up in a merge with the same settings."""
+    asked, names, held = data
+    own = {_OF_KIND[type(each)].name: each for each in (merge, getattr(merge, "watch", None)) if each is not None}
+    first = names[0][0]
+    if first != merge.name or asked[0] != 0:
+        raise ValueError(f"a page of {first} for {merge.name}")
+    parts: list[Any] = []
+    kept: list[tuple[Part, Any, Any]] = []
+    contents = {name: iter(of_name) for name, of_name in held.items()}
+    for name, times in names:
+        part = _BY_NAME[name]
+        for _ in range(times):
+            value = own[name] if name in own else object.__new__(part.kind)
+            parts.append(value)
+            kept.append((part, value, next(contents[name])))
+    for leaves in (True, False):
+        for part, value, content in kept:
+            if isinstance(part, _LEAVES) is leaves:
+                part.read(value, content, parts)
+    return [parts[number] for number in asked]
 
 
-def _attributes(value: Any) -> dict[str, Any]:
-    if hasattr(value, "__dict__"):
-        return dict(vars(value))
-    names = type(value).__slots__
-    return {name: getattr(value, name) for name in ((names,) if isinstance(names, str) else names)}
+def settings_of(merge: LogicalMerge) -> dict[str, Any]:
+    """What a page can only be opened with: plain values, for comparison."""
+    alarm = getattr(merge, "watch", None)
+    policy = getattr(merge, "policy", None)
+    return {
+        "algorithm": merge.name,
+        "policy": None if policy is None else f"{policy.name}{_share(policy)}",
+        "lag": getattr(merge, "lag", 0),
+        "driver": getattr(merge, "driver", None),
+        "alarm": alarm is not None,
+    }
 
 
-def unflatten(described: list[Any]) -> Any:
-    """The object that `flatten` was given."""
-    made = [_empty(kind) for kind, _ in described]
-
-    def resolve(value: Any) -> Any:
-        if type(value) is not list:
-            return value
-        if value[0] == "t":
-            return tuple([resolve(v) for v in value[1:]])
-        return value[1] if value[0] == "v" else made[value[0]]
-
-    keyed: list[tuple[Any, Any]] = []
-    for value, (_, content) in zip(made, described, strict=True):
-        if isinstance(value, list):
-            value.extend(map(resolve, content))
-        elif isinstance(value, set | dict):
-            keyed.append((value, content))
-        else:
-            for name, held in zip(*content, strict=True):
-                object.__setattr__(value, name, resolve(held))
-    for value, content in keyed:  # keys must be whole before they are put in
-        if isinstance(value, set):
-            value.update(map(resolve, content))
-        else:
-            value.update(zip(map(resolve, content[0]), map(resolve, content[1]), strict=True))
-    return made[0]
+def _share(policy: Any) -> str:
+    share = getattr(policy, "share", None)
+    return "" if share is None else f" {share}"
 
 
-def _empty(kind: str) -> Any:
-    if kind in ("list", "dict", "set"):
-        return {"list": list, "dict": dict, "set": set}[kind]()
-    if kind not in _CLASSES:
-        raise NotPlain(f"no part of a merge is called {kind}")
-    return object.__new__(_CLASSES[kind])
+def differing(saved: Any, now: dict[str, Any]) -> Iterable[str]:
+    """The settings that are not as they were, in words."""
+    return [f"{name}: was {saved.get(name)}, is {now[name]}" for name in now if saved.get(name) != now[name]]
