@@ -67,6 +67,7 @@ CASES = [
     ("SELECT count(*) [RANGE 9 s, SLIDE 1 s, WA ts, ^ORIGIN 5] FROM main", "ORIGIN does not", "a timestamp in"),
     ("SELECT count(*) [RANGE 9, SLIDE 1, WA t, ^ORIGIN '2026-01-01'] FROM nums", "ORIGIN does not", "a whole number"),
     ("SELECT count(*) [RANGE 9, SLIDE 1, WA t, ORIGIN ^x] FROM nums", "ORIGIN takes a whole number or a timestamp"),
+    ("SELECT count(*) [RANGE 9, SLIDE 1, WA t, ^ORIGIN 1152921504606846977] FROM nums", "ORIGIN does not", "1152921"),
     ("SELECT count(*) [RANGE TUMBLING 9, ^SLIDE 1, WA t] FROM nums", "tumbling window has no SLIDE"),
     ("SELECT count(*) [RANGE 9, SLIDE 1, WA t, ^PA k] FROM nums", "partitioned window counts rows", "WA row-num"),
     ("SELECT count(*) [RANGE 9 rows, SLIDE 1 row, WA row-num, ^PA zz] FROM nums", "partitioning attribute", "zz"),

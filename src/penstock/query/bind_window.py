@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.errors import QueryError
 from penstock.model.schema import Schema
 from penstock.model.text import read_timestamp
-from penstock.model.time import Domain, Span, longest, show_span, usable
+from penstock.model.time import Domain, Span, longest, show_span
 from penstock.query.arrival import numbered
 from penstock.query.catalog import closest
 from penstock.query.clause import WindowClause
@@ -169,8 +169,7 @@ class WindowBinder:
         origin = self.clause.origin
         if origin is None:
             return 0
-        first, last = usable(domain)
-        if isinstance(origin, int) and domain is Domain.INTEGER and first <= origin <= last:
+        if isinstance(origin, int) and domain is Domain.INTEGER and abs(origin) <= LONGEST:
             return origin
         if isinstance(origin, str) and domain is Domain.TIMESTAMP:
             try:
