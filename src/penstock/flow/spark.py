@@ -18,7 +18,7 @@ from penstock.engines.spark.run import SparkRun, start
 from penstock.engines.spark.serving import check_can_host
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.streaming import Hosted
-from penstock.engines.spark.support import BATCH, STREAMING
+from penstock.engines.spark.support import STREAMING, batch_support
 from penstock.engines.spark.types import spark_ddl
 from penstock.errors import StreamError
 from penstock.flow.query import Query
@@ -54,9 +54,9 @@ class SparkQuery(Query):
                 hint="read all of its inputs the same way",
             )
         self.is_streaming = streaming.pop()
-        check(
-            plan, "Spark streaming" if self.is_streaming else "Spark batch", STREAMING if self.is_streaming else BATCH
-        )
+        arrivals = {name for name, source in self._sources.items() if source.arrival is not None}
+        supported = STREAMING if self.is_streaming else batch_support(plan, arrivals)
+        check(plan, "Spark streaming" if self.is_streaming else "Spark batch", supported)
         self._is_hosted = self.is_streaming or needs_host(plan)
 
     def explain(self) -> str:
@@ -94,10 +94,14 @@ class SparkQuery(Query):
         if self._is_hosted:
             return self._output("late")
         lowering = BatchLowering(self.catalog, self._sources)
-        judged = [lowering.late(n) for n in self._nodes if self._sources[n.name.lower()].arrival is not None]
+        judged = [lowering.late(n) for n in self._nodes if self._is_judged(n)]
         if judged:
             return reduce(lambda a, b: a.union(b), judged)
         return self.spark.createDataFrame([], spark_ddl(late_schema(self._nodes[0].schema)))
+
+    def _is_judged(self, node: Source) -> bool:
+        """Whether rows of a bounded source can be late: they have an order of arrival, and are not only numbered."""
+        return self._sources[node.name.lower()].arrival is not None and not node.by_arrival
 
     @property
     def dead_letters(self) -> Any:

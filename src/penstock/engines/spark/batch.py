@@ -1,7 +1,7 @@
 """A plan as native Spark operators over bounded DataFrames.
 
 A DataFrame has no order of arrival, so nothing in it is late, unless the stream names an arrival column; then the bound
-that precedes each row is a running maximum over that order.
+that precedes each row is a running maximum over that order, and rows can be numbered by it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,20 @@ from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, Punctuated, span_ticks
 from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
-from penstock.query.nodes import Distinct, Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
-from penstock.query.predicates import punctuation_predicate
+from penstock.query.nodes import (
+    ROW_NUMBER,
+    Distinct,
+    Merge,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    SlidingWindow,
+    Source,
+    Union,
+    WindowAggregate,
+)
+from penstock.query.predicates import punctuation_predicate, silent_columns
 
 ARRIVAL = "__arrival"
 BOUND = "__bound"
@@ -51,6 +63,9 @@ class BatchLowering:
         match node:
             case Source():
                 return self.judged(node).filter(~self.is_late(node)).select(*node.schema.names)
+            case NumberRows(input=Source() as source):
+                number = (F.row_number().over(Over.orderBy(ARRIVAL)) - 1).cast("bigint")
+                return self.judged(source).select(*source.schema.names, number.alias(ROW_NUMBER))
             case Select(input=below, predicate=predicate):
                 return self.lower(below).filter(column(predicate, self.catalog.functions))
             case Project(input=below, columns=columns):
@@ -84,9 +99,17 @@ class BatchLowering:
             is_punctuation = F.coalesce(column(predicate, self.catalog.functions), F.lit(False))
         bound: Column = F.lit(None).cast("bigint")
         if source.arrival is not None:
-            bound = self._bound(node, ticks, is_punctuation)
+            bound = self._bound(node, ticks, self._for_all(node, is_punctuation))
         judged = rows.withColumn(BOUND, bound)
         return judged.filter(~is_punctuation) if is_punctuation is not None else judged
+
+    def _for_all(self, node: Source, is_punctuation: Column | None) -> Column | None:
+        """Which punctuation speaks for the whole stream."""
+        if is_punctuation is None or not isinstance(node.progress, Punctuated):
+            return None
+        predicate = punctuation_predicate(node.progress, node.schema, self.catalog, node.name)
+        silent = [node.schema.fields[i].name for i in silent_columns(node.progress, predicate, node.schema)]
+        return reduce(lambda found, name: found & F.col(f"`{name}`").isNull(), silent, is_punctuation)
 
     def _bound(self, node: Source, ticks: Column, is_punctuation: Column | None) -> Column:
         order = Over.orderBy(ARRIVAL)

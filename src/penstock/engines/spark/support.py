@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from penstock.engines.base import Support, no
+from penstock.query.nodes import Node, NumberRows, Source
 
 _LATER = "not yet on Spark: use the oracle (`penstock check`), or a sliding window"
 
@@ -14,7 +17,8 @@ BATCH: dict[str, Support] = {
     "merge": Support("native over plain rows; hosted where there are adjusts"),
     "distinct": Support("native dropDuplicates per instant"),
     "row numbers": no(
-        "a DataFrame has no order of arrival: give the rows a sequence column, declare it as time=…, and use it as WA"
+        "a DataFrame has no order of arrival: in batch name a column that gives it with arrival=…, or declare a sequence "
+        "column as time=… and use it as WA"
     ),
     "sliding window": Support("native panes, then windows"),
     "landmark window": no(_LATER),
@@ -31,6 +35,15 @@ BATCH: dict[str, Support] = {
     "dead letters": Support("`q.dead_letters`, a DataFrame"),
     "snapshot and restore": no("a batch has no state to keep"),
 }
+
+
+def batch_support(plan: Node, arrivals: Collection[str]) -> dict[str, Support]:
+    """What is supported in batch where some streams, by lower-case name, have an order of arrival."""
+    numbered = [n.input for n in plan.walk() if isinstance(n, NumberRows)]
+    if not all(isinstance(n, Source) and n.name.lower() in arrivals for n in numbered):
+        return BATCH
+    return {**BATCH, "row numbers": Support("numbered in the order that arrival=… gives")}
+
 
 STREAMING: dict[str, Support] = {
     **BATCH,
