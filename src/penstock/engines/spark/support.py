@@ -17,8 +17,8 @@ BATCH: dict[str, Support] = {
     "merge": Support("native over plain rows; hosted where there are adjusts"),
     "distinct": Support("native dropDuplicates per instant"),
     "row numbers": no(
-        "a DataFrame has no order of arrival: in batch name a column that gives it with arrival=…, or declare a sequence "
-        "column as time=… and use it as WA"
+        "a DataFrame has no order of arrival: in batch name a column that gives it with arrival=…, or declare one as "
+        "time=… and use it as WA"
     ),
     "sliding window": Support("native panes, then windows"),
     "landmark window": no(_LATER),
