@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from penstock.query.function_code import fingerprint, same_code
@@ -110,6 +111,24 @@ def test_partials_builtins_and_methods_have_fingerprints() -> None:
     assert fingerprint(abs) == fingerprint(abs)
     assert fingerprint(abs) != fingerprint(len)
     assert fingerprint("abc".upper) != fingerprint("abc".lower)
+    assert fingerprint(str.upper) == fingerprint(str.upper)
+    assert fingerprint(str.upper) != fingerprint(str.lower)
+    assert fingerprint(np.abs) != fingerprint(np.negative)
+
+
+def test_what_is_wrapped_in_a_cache_matters() -> None:
+    source = "from functools import cache\n@cache\ndef f(x):\n    return x {op} 1\n"
+    assert fingerprint(defined(source.format(op="+"))) == fingerprint(defined(source.format(op="+")))
+    assert fingerprint(defined(source.format(op="+"))) != fingerprint(defined(source.format(op="-")))
+
+
+def test_objects_that_are_called_are_known_by_what_they_do() -> None:
+    source = "class Scale:\n    def __init__(self, by):\n        self.by = by\n"
+    source += "    def __call__(self, x):\n        return x {op} self.by\n"
+    base = fingerprint(defined(source.format(op="*"), "Scale")(2))
+    assert base == fingerprint(defined(source.format(op="*"), "Scale")(2))
+    assert base != fingerprint(defined(source.format(op="*"), "Scale")(3))
+    assert base != fingerprint(defined(source.format(op="/"), "Scale")(2))
 
 
 def test_a_declared_version_is_all_that_counts() -> None:

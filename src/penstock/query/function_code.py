@@ -115,10 +115,14 @@ class _Walk:
 
     def _object(self, value: Any, module: str | None) -> Any:
         kind = type(value)
+        wrapped = getattr(value, "__wrapped__", None)
+        if isinstance(wrapped, FunctionType):  # such as one with a cache
+            return "wrapped", _name(kind), self.of(wrapped, module)
         if isinstance(value, list | dict | set) or (module is not None and kind.__module__ != module):
             return "object", _name(kind)
         held = {n: v for n, v in getattr(value, "__dict__", {}).items() if not isinstance(v, list | dict | set)}
-        return "object", self._class(kind, kind.__module__), self._named(held, kind.__module__)
+        own = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)  # str.upper, numpy.abs
+        return "object", self._class(kind, kind.__module__), str(own), self._named(held, kind.__module__)
 
 
 def _bare(value: Any) -> Any:
