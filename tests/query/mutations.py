@@ -9,6 +9,7 @@ from functools import lru_cache
 import yaml
 
 from tests.docs.pages import PAGES, ROOT, blocks
+from tests.judge.queries import Maker
 
 MORE = [
     "SELECT k, count(*) AS n, sum(v) AS x [RANGE 10, SLIDE 5, WA t] FROM s GROUP BY k HAVING n > 1 AND x < 5",
@@ -96,8 +97,9 @@ def corpus() -> tuple[str, ...]:
 
 
 def mutated(random_: random.Random) -> str:
-    """One query of the corpus with a few things wrong."""
-    parts = _TOKEN.findall(random_.choice(corpus()))
+    """One query of the corpus, or one made at random, with a few things wrong."""
+    made = random_.random() < 0.5
+    parts = _TOKEN.findall(Maker(random_).query().penstock if made else random_.choice(corpus()))
     for _ in range(random_.choice((1, 1, 1, 2, 2, 3, 3, 5, 9))):
         _change(parts, random_)
     return "".join(parts)

@@ -26,9 +26,30 @@ from tests.query.mutations import corpus, mutated
 COLUMNS = [
     ("k", "string"), ("v", "int"), ("d", "double"), ("b", "boolean"), ("length", "int"), ("srcIP", "string"),
     ("x", "decimal(10,2)"), ("destIP", "string"), ("destPort", "int"), ("len", "int"), ("n", "bigint"),
-    ("temp", "double"), ("host", "string"), ("kind", "string"),
+    ("temp", "double"), ("host", "string"), ("kind", "string"), ("w", "string"), ("i", "int"), ("j", "int"),
+    ("c", "decimal(8,2)"), ("clock", "timestamp"),
 ]  # fmt: skip
-VALUES = ("a", 3, 1.5, True, 4, "x", Decimal("1.50"), "y", 80, 60, 2**40, -0.5, "h", None)
+VALUES = (
+    "a",
+    3,
+    1.5,
+    True,
+    4,
+    "x",
+    Decimal("1.50"),
+    "y",
+    80,
+    60,
+    2**40,
+    -0.5,
+    "h",
+    None,
+    "ab",
+    2**31 - 1,
+    -1,
+    Decimal("0.25"),
+    10**15,
+)
 NUMBERED = schema_of([("t", "bigint"), ("ts", "timestamp"), *COLUMNS], "t")
 TIMED = schema_of([("ts", "timestamp"), ("t", "bigint"), *COLUMNS], "ts")
 TIMES = (1, 10**15, 10**15 + 10**8)

@@ -142,7 +142,7 @@ class GroupingBinder:
         return self.scope.column(node) if alias is None else self._named_key(alias, node)
 
     def _named_key(self, alias: exp.Expr, node: exp.Expr) -> Expression:
-        self.reading.whole(node)
+        self.reading.name(node)
         if any(aggregate_name(n, self.catalog) for n in alias.walk()):
             raise self.reading.error(
                 "An aggregate cannot be grouped by.", node, got=shown(alias), hint="use a sub-query"
@@ -203,7 +203,7 @@ class GroupingBinder:
         alias = self._aliased(node)
         if alias is None:
             raise self._not_grouped(node)
-        self.reading.whole(node)
+        self.reading.name(node)
         return self.select.bind(alias)
 
     def _known(self, node: exp.Expr) -> Expression | None:

@@ -40,8 +40,13 @@ _CLAUSE_PARAMETERS = (
 def bind(sql: str, catalog: Catalog) -> Node:
     """The logical plan of a query."""
     with room_to_recurse():
-        tree, clauses = parse(sql)
-        return bind_tree(tree, clauses, sql, catalog)
+        try:
+            tree, clauses = parse(sql)
+            return bind_tree(tree, clauses, sql, catalog)
+        except RecursionError:  # whoever calls has used up the room
+            raise QueryError(
+                "The query is nested too deeply.", sql=sql, line=1, column=1, hint="use WITH for parts of it"
+            ) from None
 
 
 def bind_tree(tree: exp.Expr, clauses: list[WindowClause], sql: str, catalog: Catalog) -> Node:

@@ -20,8 +20,8 @@ from sqlglot.tokenizer_core import Token
 E = TypeVar("E", bound=exp.Expr)
 NESTING = 64
 """So deep may parentheses, CASE, NOT and sub-queries stand in one another, and operators in a bound expression."""
-_ROOM = 6000
-"""Frames that the parser needs for that depth, with a margin."""
+_ROOM = 3000
+"""Frames that the parser needs for that depth (1600), and as many for whoever calls."""
 
 
 class PenstockDialect(Spark):
