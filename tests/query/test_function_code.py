@@ -136,8 +136,9 @@ def test_a_declared_version_is_all_that_counts() -> None:
 
 
 def test_code_of_two_pythons_cannot_be_told_apart() -> None:
-    assert same_code("py3.11:aa", "py3.12:bb")
-    assert not same_code("py3.11:aa", "py3.11:bb")
+    assert same_code("py3.11/1:aa", "py3.12/1:bb")
+    assert same_code("py3.11/1:aa", "py3.11/2:bb")  # nor can what was looked at in two ways
+    assert not same_code("py3.11/1:aa", "py3.11/1:bb")
     assert not same_code("1", "2")
-    assert not same_code("1", "py3.11:aa")
-    assert same_code("py3.11:aa", "py3.11:aa")
+    assert not same_code("1", "py3.11/1:aa")
+    assert same_code("py3.11/1:aa", "py3.11/1:aa")

@@ -5,7 +5,8 @@ and functions of its own module that it uses; not names of local variables, line
 does not see into lists, dictionaries and other objects, which may change as the function runs, nor into other modules.
 Who needs more, or less, declares a version instead, and then only the version counts.
 
-Byte code differs from one Python to the next: fingerprints of two Pythons are not comparable, and count as the same.
+Byte code differs from one Python to the next, and a later release may take fingerprints in another way: what is not
+comparable counts as the same.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, Modul
 from typing import Any
 
 _CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(...), Decimal, dt.date, dt.datetime, dt.timedelta)
-_PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}:"
+_WAY = 1
+"""Of taking fingerprints: whoever changes what they cover gives the next number, and old ones are not compared."""
+_PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}/{_WAY}:"
 
 
 def fingerprint(value: Any, version: object = None) -> str:
