@@ -13,10 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from penstock.algorithms.merge.base import LogicalMerge
+from penstock.algorithms.merge.pages import flatten, unflatten
+from penstock.algorithms.merge.r3 import R3
+from penstock.algorithms.merge.r4 import R4
+from penstock.model.elements import Insert
 from penstock.model.plain import decode, encode
 
 GROUPS = 10_000
-TURNS = 15
+TURNS = 5
 
 
 def pages() -> dict[str, Any]:
@@ -36,21 +41,37 @@ def pages() -> dict[str, Any]:
     }
 
 
+def merges() -> dict[str, LogicalMerge]:
+    made: dict[str, LogicalMerge] = {"slice of R3, 10,000 events": R3("ab"), "slice of R4, 10,000 events": R4("ab")}
+    for merge in made.values():
+        for i in range(GROUPS):
+            for name in "ab":
+                merge.push(name, Insert((f"10.0.{i % 256}", i, 2), i, i + 100))
+    return made
+
+
 def best(work: Callable[[], Any]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
+def _same(page: Any) -> Any:
+    return page
+
+
 def main() -> None:
     print(f"{'milliseconds':36}{'pickle: write':>14}{'read':>8}{'bytes':>9}{'plain: write':>14}{'read':>8}{'bytes':>9}")
-    for name, page in pages().items():
-        pickled, plain = pickle.dumps(page, 5), encode(page)
+    for name, page in {**pages(), **merges()}.items():
+        to_plain, from_plain = _same, _same
+        if isinstance(page, LogicalMerge):
+            to_plain, from_plain = flatten, lambda data, page=page: unflatten(data, type(page)("ab"))
+        pickled, plain = pickle.dumps(page, 5), encode(to_plain(page))
         works: list[Callable[[], Any]] = [
             lambda page=page: pickle.dumps(page, 5),
             lambda data=pickled: pickle.loads(data),
-            lambda page=page: encode(page),
-            lambda data=plain: decode(data),
+            lambda page=page, to_plain=to_plain: encode(to_plain(page)),
+            lambda data=plain, from_plain=from_plain: from_plain(decode(data)),
         ]
         times = [min(turn) * 1000 for turn in zip(*[[best(w) for w in works] for _ in range(TURNS)], strict=True)]
         print(f"{name:36}{times[0]:14.3f}{times[1]:8.3f}{len(pickled):9}{times[2]:14.3f}{times[3]:8.3f}{len(plain):9}")

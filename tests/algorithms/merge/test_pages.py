@@ -9,7 +9,8 @@ import pytest
 import penstock as pk
 from penstock.algorithms.merge.divergence import Watch
 from penstock.algorithms.merge.index import Calendar, Days, Holds, Index
-from penstock.algorithms.merge.pages import PARTS, PlainPart, flatten, unflatten
+from penstock.algorithms.merge.pages import PARTS, flatten, unflatten
+from penstock.algorithms.merge.parts import PlainPart
 from penstock.algorithms.merge.r3 import R3
 from penstock.algorithms.merge.r4 import R4, Bag, Ends
 from penstock.errors import CheckpointError
