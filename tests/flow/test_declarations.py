@@ -48,6 +48,11 @@ def message(error: type[PenstockError], source: Any, time: str, **options: Any) 
         ([1, 2], "t", {}, ["A list must hold dictionaries, elements or paths", "int"]),
         (5, "t", {}, ["cannot be read as a stream", "int", "a list of dicts"]),
         (PLAIN, "t", {"schema": "t bigint, x"}, ["list of names and types", "x"]),
+        (PLAIN, "t", {"schema": "t bigint, `` int"}, ["list of names and types", "`` int"]),
+        (PLAIN, "t", {"schema": "t bigint, x decimal(0,0)"}, ["There is no such decimal", "decimal(0,0)"]),
+        (PLAIN, "t", {"schema": "t bigint, x decimal(39,2)"}, ["There is no such decimal", "decimal(39,2)"]),
+        (PLAIN, "t", {"schema": "t bigint, x decimal(5,10)"}, ["There is no such decimal", "s ≤ p"]),
+        ([{"t": 1, 5: 6}], "t", {}, ["The name of a column must be a text", "5"]),
         (PLAIN, "t", {"schema": "t bigint, x money"}, ["Unknown type", "money", "decimal(p,s)"]),
         (PLAIN, "t", {"progress": "ordered"}, ["Not a progress", "stream s", "'ordered'", "pk.ordered()"]),
         (PLAIN, "t", {"progress": pk.bounded("5 seconds")}, ["does not fit the time column", "'5 seconds'"]),
@@ -191,3 +196,22 @@ def test_elements_that_do_not_fit_are_dead_letters() -> None:
     query.collect()
     assert query.counts["dead"] == 3
     assert "inserts only" in query.dead_letters["reason"].to_pylist()[2]
+
+
+def test_a_value_that_cannot_say_what_it_is_is_a_dead_letter() -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise RuntimeError("no")
+
+    query = run([{"t": Silent(), "k": "a"}, {"t": 1, "k": Silent()}], pk.ordered(), "t bigint, k string")
+    assert query.counts["dead"] == 2
+    assert query.dead_letters["reason"].to_pylist() == ["t is not a bigint: a Silent", "k is not a string: a Silent"]
+    assert '"t": "a Silent"' in query.dead_letters["row"].to_pylist()[0]
+
+
+def test_names_with_blanks_and_numbers_beyond_64_bits() -> None:
+    flow = pk.Flow().stream("s", [{"t": 1, "my col": 7}], time="t", schema="t bigint, `my col` int, v varchar(3)")
+    assert flow.query("SELECT `my col` AS c, v FROM s").collect().to_pylist() == [{"c": 7, "v": None}]
+    query: Any = pk.Flow().stream("s", [{"t": 1, "u": 2**64}, {"t": 2**63, "u": 1}], time="t").query("SELECT u FROM s")
+    assert query.collect()["u"].to_pylist() == [2**64]
+    assert query.dead_letters["reason"].to_pylist() == [f"t is not a bigint: {2**63}"]

@@ -169,3 +169,18 @@ def test_json_that_is_nested_too_deep_is_a_dead_letter(tmp_path: Path) -> None:
     rows, query = read(path, schema="t bigint, s string")
     assert [r["t"] for r in rows] == [1, 50, 99]
     assert query.counts["dead"] == 5
+
+
+def test_one_odd_time_does_not_change_what_the_others_are(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(f"t,v\n1,a\n{2**63},b\nsoon,c\n2,d\n")
+    (tmp_path / "y.jsonl").write_text('{"t": "2026-01-01"}\n{"t": 5}\n{"t": "soon"}\n')
+    rows, query = read(tmp_path / "x.csv")
+    assert [r["t"] for r in rows] == [1, 2]
+    assert query.counts["dead"] == 2
+    rows, query = read(tmp_path / "y.jsonl")
+    assert [r["t"].year for r in rows] == [2026]
+    assert query.counts["dead"] == 2
+    mixed: list[dict[str, Any]] = [{"t": 5}, {"t": "2026-01-01"}, {"t": "soon"}]
+    rows, query = read(mixed)
+    assert [r["t"].year for r in rows] == [2026]
+    assert query.counts["dead"] == 2

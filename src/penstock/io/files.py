@@ -128,7 +128,7 @@ def _records(path: Place, form: TextFormat) -> Iterator[list[bytes]]:
                 yield lines
 
 
-def text_schema(paths: list[Place], form: TextFormat) -> Schema:
+def text_schema(paths: list[Place], form: TextFormat, time: str, time_format: str | None) -> Schema:
     """The columns of text files: what all of their values look like."""
     shapes: Shapes = {}
     for path in paths:
@@ -142,7 +142,7 @@ def text_schema(paths: list[Place], form: TextFormat) -> Schema:
                 join_shapes(shapes, shapes_of_objects(parse_objects(lines)[0]))
     if not shapes:
         raise no_columns(paths, form)
-    return schema_of_shapes(shapes)
+    return schema_of_shapes(shapes, time, time_format)
 
 
 def no_columns(paths: list[Place], form: TextFormat) -> SourceError:
@@ -199,5 +199,5 @@ def file_source_schema(
     if declared is not None:
         require_columns(declared, paths, kind, form)
         return kind, form, declared
-    found = parquet_schema(paths) if form is None else text_schema(paths, form)
+    found = parquet_schema(paths) if form is None else text_schema(paths, form, time, time_format)
     return kind, form, timed(found, time, time_format)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from penstock.errors import StreamError
 from penstock.model.convert import is_missing, plain
+from penstock.model.reading import read_text
 from penstock.model.schema import (
     BIGINT,
     BINARY,
@@ -46,12 +47,13 @@ def parse_schema(ddl: str, time: str, time_format: str | None = None) -> Schema:
         raise StreamError("A schema is a text.", got=repr(ddl), hint="'ts timestamp, srcIP string, len int'")
     fields = []
     for part in re.split(r",(?![^(]*\))", ddl):
-        words = part.strip().split(None, 1)
-        if len(words) != 2:
+        match = re.fullmatch(r"\s*(?:`([^`]+)`|(\S+))\s+(\S.*?)\s*", part, re.DOTALL)
+        words = [match[1] or match[2], match[3]] if match is not None else []
+        if len(words) != 2 or not words[0].strip("`"):
             raise StreamError(
                 "A schema is a list of names and types.", got=part.strip(), hint="'ts timestamp, srcIP string, len int'"
             )
-        fields.append(Field(words[0].strip("`"), parse_type(words[1])))
+        fields.append(Field(words[0], parse_type(words[1])))
     return timed(Schema(tuple(fields)), time, time_format, declared=True)
 
 
@@ -65,11 +67,14 @@ def from_rows(rows: Iterable[Mapping[str, object]], time: str, time_format: str 
     types: dict[str, set[DataType]] = {}
     unusable: dict[str, str] = {}
     for row in rows:
-        for key, value in row.items():
-            name = str(key)
+        for name, value in row.items():
+            if not isinstance(name, str):
+                raise StreamError("The name of a column must be a text.", got=repr(name), hint="rename it")
             found = types.setdefault(name, set())
             if value is not None and not is_missing(value):
                 type_ = _type_of(value)
+                if type_ == STRING and name == time and time_format is None and TIMESTAMP not in found:
+                    type_ = TIMESTAMP if read_text(str(value), TIMESTAMP) is not None else STRING
                 if type_ is None:
                     unusable.setdefault(name, type(value).__name__)
                 else:
@@ -82,8 +87,13 @@ def from_rows(rows: Iterable[Mapping[str, object]], time: str, time_format: str 
     return timed(Schema(fields, unusable=tuple(unusable.items())), time, time_format)
 
 
+_BIG = DataType("decimal", 38)
+
+
 def _type_of(value: object) -> DataType | None:
     value = plain(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return _BIG
     return next((type_ for python, type_ in _PYTHON if isinstance(value, python)), None)
 
 
@@ -94,6 +104,8 @@ def _one(name: str, found: set[DataType], *, is_time: bool) -> DataType:
         return STRING
     if found == {BIGINT, DOUBLE}:
         return DOUBLE
+    if found == {BIGINT, _BIG}:
+        return _BIG
     if len(found) > 1:
         raise StreamError(
             "A column holds values of types that do not go together.",
@@ -106,6 +118,6 @@ def _one(name: str, found: set[DataType], *, is_time: bool) -> DataType:
 def _time_type(found: set[DataType]) -> DataType:
     if TIMESTAMP in found or DATE in found:
         return TIMESTAMP
-    if BIGINT in found:
+    if BIGINT in found or _BIG in found:
         return BIGINT
     return STRING if STRING in found or not found else next(iter(found))

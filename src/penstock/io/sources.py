@@ -17,7 +17,7 @@ from penstock.errors import SourceError, StreamError
 from penstock.io import infer
 from penstock.io.files import BATCH_ROWS, expand, file_source_schema, read_text_files
 from penstock.model.batch import Batch
-from penstock.model.conform import DeadLetter, conform_row, conform_rows, conform_table, written
+from penstock.model.conform import DeadLetter, conform_row, conform_rows, conform_table, described, written
 from penstock.model.elements import Adjust, Insert, Punctuation
 from penstock.model.formats import check_delimiter
 from penstock.model.schema import Schema
@@ -213,10 +213,10 @@ def _element(item: object, schema: Schema) -> Item:
         if len(item.payload) != len(schema) or item.payload[schema.time_index] != item.vs or item.ve != item.vs + 1:
             return DeadLetter(
                 "the payload does not fit the schema, or its time is not vs, or it lives longer than a tick",
-                written(repr(item)),
+                written(described(item)),
             )
         row = conform_row(schema, item.payload)
         return row if isinstance(row, DeadLetter) else Batch(schema, [row])
     if isinstance(item, Adjust):
-        return DeadLetter("this release reads streams of inserts only", written(repr(item)))
-    return DeadLetter("not a row or an element", written(repr(item)))
+        return DeadLetter("this release reads streams of inserts only", written(described(item)))
+    return DeadLetter("not a row or an element", written(described(item)))

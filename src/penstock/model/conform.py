@@ -38,9 +38,17 @@ def as_json(values: Mapping[str, object]) -> str:
     """A row as one line of JSON; what JSON has not is text."""
     try:
         text = json.dumps({str(k): v for k, v in values.items()}, default=_jsonable, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):  # keys that are no text, or values that hold themselves
-        text = json.dumps({str(k): repr(v)[:1000] for k, v in values.items()}, ensure_ascii=False)
+    except Exception:  # values that hold themselves, or of a class that fails when it is asked
+        text = json.dumps({str(k): described(v)[:1000] for k, v in values.items()}, ensure_ascii=False)
     return written(text)
+
+
+def described(value: object) -> str:
+    """A value for a person, also where its class cannot say."""
+    try:
+        return repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
 
 
 def written(text: str) -> str:
@@ -91,7 +99,7 @@ def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[
 def conform_row(schema: Schema, row: object) -> Row | DeadLetter:
     """One row given as a tuple in the order of the schema; a time may be ticks already."""
     if not isinstance(row, tuple) or len(row) != len(schema):
-        return DeadLetter(f"not a tuple of {len(schema)} values", written(repr(row)))
+        return DeadLetter(f"not a tuple of {len(schema)} values", written(described(row)))
     try:
         ready = [
             v if f.type.name == "timestamp" and type(v) is int and _dated(v) else _value(v, f, schema)
@@ -153,7 +161,7 @@ def _value(value: object, field: Field, schema: Schema) -> object:
     else:
         converted = convert(value, field.type)
     if converted is None and not is_missing(value):
-        raise Misfit(_misfit(field, schema) + repr(value))
+        raise Misfit(_misfit(field, schema) + described(value))
     return converted
 
 

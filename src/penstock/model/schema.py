@@ -114,7 +114,14 @@ def parse_type(text: str) -> DataType:
     name = text.strip().lower()
     match = re.fullmatch(r"(?:decimal|numeric|dec)(?:\((\d+)(?:\s*,\s*(\d+))?\))?", name)
     if match:
-        return decimal(int(match.group(1) or 10), int(match.group(2) or 0))
+        precision, scale = int(match.group(1) or 10), int(match.group(2) or 0)
+        if not (1 <= precision <= MAX_PRECISION and scale <= precision):
+            raise StreamError(
+                "There is no such decimal.", got=repr(text), hint="decimal(p,s) with s ≤ p and 1 ≤ p ≤ 38"
+            )
+        return decimal(precision, scale)
+    if re.fullmatch(r"(?:var)?char\(\d+\)", name):
+        return STRING
     name = _ALIASES.get(name, name)
     if name not in _ARROW:
         raise StreamError("Unknown type.", got=repr(text), hint=f"use one of {', '.join(sorted(_ARROW))}, decimal(p,s)")

@@ -2,8 +2,9 @@
 
 Kinds are bits, so what parts of a stream show is joined with `|`, on any engine and in any order. A column is a bigint,
 a decimal, a double, a boolean, a date or a timestamp if every value that is not null looks like one and can be read as
-one, and text otherwise; in JSON what stands in quotes is text. Only plain forms count: a column with `1d` in it is
-text, though `CAST` would take it for a number.
+one, and text otherwise; in JSON what stands in quotes is text. The time column is what any of its values look like, so
+that one odd value does not make the others dead. Only plain forms count: a column with `1d` in it is text, though
+`CAST` would take it for a number.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def _shape_of_member(value: Any) -> int:
         return shape_of(value)
     if isinstance(value, bool):
         return TRUTH
-    return TEXT if isinstance(value, str) else NESTED
+    if not isinstance(value, str):
+        return NESTED
+    return TEXT | (shape_of(value) & (DAY | MOMENT) if value[4:5] == "-" else 0)
 
 
 def join_shapes(left: Shapes, right: Mapping[str, int]) -> Shapes:
@@ -87,10 +90,20 @@ def join_shapes(left: Shapes, right: Mapping[str, int]) -> Shapes:
     return left
 
 
-def schema_of_shapes(shapes: Mapping[str, int]) -> Schema:
-    """The schema of columns that look like this."""
-    fields = tuple(Field(name, _type_of(kinds)) for name, kinds in shapes.items() if not kinds & NESTED)
+def schema_of_shapes(shapes: Mapping[str, int], time: str, time_format: str | None) -> Schema:
+    """The schema of columns that look like this; the time column is what some of it looks like, the rest is dead."""
+    given = {name: _type_of(kinds) for name, kinds in shapes.items() if not kinds & NESTED}
+    for name in given:
+        if name.lower() == time.lower():
+            given[name] = STRING if time_format is not None else _time_type(shapes[name])
+    fields = tuple(Field(name, type_) for name, type_ in given.items())
     return Schema(fields, unusable=tuple((name, "nested JSON") for name, kinds in shapes.items() if kinds & NESTED))
+
+
+def _time_type(kinds: int) -> DataType:
+    if kinds & (DAY | MOMENT):
+        return STRING
+    return BIGINT if kinds & (WHOLE | BIG) else _type_of(kinds)
 
 
 def _type_of(kinds: int) -> DataType:

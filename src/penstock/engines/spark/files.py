@@ -68,7 +68,8 @@ def open_files(
     lines = _lines(spark, paths)
     headers = _headers(lines, form) if kind == "csv" else {}
     if declared is None:
-        schema = timed(_text_schema(lines, form, headers, files), time, time_format)
+        shapes = _text_shapes(lines, form, headers, files)
+        schema = timed(schema_of_shapes(shapes, time, time_format), time, time_format)
     else:
         schema = declared
         _require(schema, [n for names in headers.values() for n in names], kind)
@@ -225,7 +226,7 @@ class ShapeReader:
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(shapes)], pa.string())], names=["shapes"])
 
 
-def _text_schema(lines: DataFrame, form: TextFormat, headers: Mapping[str, list[str]], files: list[str]) -> Schema:
+def _text_shapes(lines: DataFrame, form: TextFormat, headers: Mapping[str, list[str]], files: list[str]) -> Shapes:
     shapes: Shapes = {name: 0 for path in sorted(headers) for name in headers[path]}
     for row in _told(lines.mapInArrow(_function(ShapeReader(form, headers)), "shapes string")):
         join_shapes(shapes, json.loads(row.shapes))
@@ -233,7 +234,7 @@ def _text_schema(lines: DataFrame, form: TextFormat, headers: Mapping[str, list[
         what = "The file is empty." if form.kind == "csv" else "No line holds a JSON object."
         hint = "give schema='ts timestamp, …'" if form.kind == "csv" else "one object per line is read"
         raise SourceError(what, got=", ".join(files[:3]), hint=hint)
-    return schema_of_shapes(shapes)
+    return shapes
 
 
 @dataclass(frozen=True)
