@@ -1,0 +1,34 @@
+"""What the map side of a stream on Spark reads: times in another form, records that Spark could not parse."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+import penstock as pk
+from penstock.engines.spark.mapper import Mapper
+from penstock.engines.spark.wire import load_note, unpack
+from penstock.model.batch import rows_of
+from penstock.query.nodes import Source
+
+
+def test_times_in_another_form_and_records_that_were_not_parsed() -> None:
+    flow = pk.Flow().stream("s", [], time="at", schema="at timestamp, k string", time_format="epoch_ms")
+    plan = flow.query("SELECT at, k FROM s").plan
+    (source,) = [n for n in plan.walk() if isinstance(n, Source)]
+    arrived = pa.record_batch(
+        {
+            "at": pa.array([1, -1, None, 2**62, None], pa.int64()),
+            "k": ["a", "b", "c", "d", None],
+            "why": [None, None, None, None, "torn"],
+            "text": [None, None, None, None, "{x"],
+        }
+    )
+    (packed,) = Mapper(source, flow.catalog, (), 1, has_corrupt=True)(iter([arrived]))
+    note = load_note(packed.column("note")[0].as_py())
+    assert rows_of(unpack(packed.column("rows")[0].as_py())) == [(1000, "a"), (-1000, "b")]
+    assert note.read == 5
+    assert [tuple(letter)[-2:] for letter in note.dead] == [
+        ("torn", "{x"),
+        ("at is null", '{"at": null, "k": "c"}'),
+        (f"at is not epoch_ms: {2**62}", f'{{"at": {2**62}, "k": "d"}}'),
+    ]
