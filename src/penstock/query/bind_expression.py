@@ -36,6 +36,7 @@ from penstock.query.dialect import NESTING
 from penstock.query.expressions import Call, Expression, Literal, balanced, conjunction, is_deeper
 from penstock.query.like import wrong_escape
 from penstock.query.reading import Reading, shown
+from penstock.query.tokens import HOW_WINDOWS_ARE_WRITTEN
 from penstock.query.typing import arithmetic_type, common_type, converted
 
 Resolver = Callable[[exp.Expr], Expression | None]
@@ -95,9 +96,7 @@ class ExpressionBinder:
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
         if isinstance(node, exp.Window):
-            return self.error(
-                "OVER is not supported.", node, hint="write a window clause in brackets: [RANGE …, SLIDE …, WA …]"
-            )
+            return self.error("OVER is not supported.", node, hint=HOW_WINDOWS_ARE_WRITTEN)
         if isinstance(node, exp.Subquery | exp.Query | exp.Exists) or node.args.get("query") is not None:
             return self.error("This expression is not supported.", node, hint="sub-queries can stand after FROM only")
         if isinstance(node, exp.AggFunc):

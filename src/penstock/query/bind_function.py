@@ -15,6 +15,7 @@ from penstock.model.schema import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, DataTy
 from penstock.model.time import Domain, parse_span
 from penstock.query.expressions import USER, Call, Expression, Literal
 from penstock.query.reading import shown
+from penstock.query.tokens import HOW_WINDOWS_ARE_WRITTEN, WINDOW_FUNCTIONS
 from penstock.query.typing import can_cast, converted
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ _PARTS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 _UNITS = frozenset({"second", "minute", "hour", "day"})
 _LONG = 1 << 63
-WINDOW_FUNCTIONS = frozenset({"tumble", "hop", "session", "cumulate", "window", "session_window", "window_time"})
-"""How windows are written elsewhere."""
 
 
 def text_function(binder: ExpressionBinder, node: exp.Expr) -> Expression:
@@ -186,7 +185,7 @@ def user_function(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     if function is None:
         hint = "register it with flow.function(…) or flow.aggregate(…)"
         if name.lower() in WINDOW_FUNCTIONS:
-            hint = "write a window clause in brackets: [RANGE …, SLIDE …, WA …]"
+            hint = HOW_WINDOWS_ARE_WRITTEN
         raise binder.error("Unknown function.", node, got=name, hint=hint)
     args = binder.reading.parts(node, "expressions")
     return Call(USER + function.name, tuple(binder.bind(a) for a in args), function.returns)

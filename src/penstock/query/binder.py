@@ -13,7 +13,6 @@ from sqlglot import exp
 from penstock.errors import QueryError, UnsupportedError
 from penstock.model.schema import DataType, Schema
 from penstock.query.bind_expression import ExpressionBinder
-from penstock.query.bind_function import WINDOW_FUNCTIONS
 from penstock.query.bind_grouping import GroupingBinder
 from penstock.query.bind_window import WindowBinder
 from penstock.query.catalog import Catalog, closest
@@ -24,7 +23,7 @@ from penstock.query.naming import fresh, item_name, projected, refuse_twice, uni
 from penstock.query.nodes import Distinct, Node, Project, Select, Union
 from penstock.query.reading import Reading, shown
 from penstock.query.scope import Scope, aggregate_name
-from penstock.query.tokens import MARKER, parse
+from penstock.query.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, parse
 from penstock.query.typing import common_type, converted
 
 _NO_MEANING = {
@@ -169,9 +168,7 @@ class _Binder:
             inner = self.query(node, named)
             return Scope(inner, frozenset({alias.lower()} if alias else ()), self.reading)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            called = node.this.name.lower() if isinstance(node.this, exp.Func) else ""
-            hint = "write a window clause in brackets: [RANGE …, SLIDE …, WA …]" if called in WINDOW_FUNCTIONS else ""
-            raise self.error("A stream's name or a sub-query is expected after FROM.", node, got=shown(node), hint=hint)
+            raise self.error("A stream's name or a sub-query is expected after FROM.", node, got=shown(node))
         name = self.reading.name(node)
         qualifiers = frozenset({(alias or name).lower()})
         known = named.get(name.lower()) or self.catalog.source(name)
@@ -216,10 +213,7 @@ class _Binder:
         found = False
         for node in (n for item in items for n in item.walk()):
             if isinstance(node, exp.Window):
-                raise self.error(
-                    "OVER is not supported.", node, got=shown(node),
-                    hint="write a window clause in brackets: [RANGE …, SLIDE …, WA …]",
-                )  # fmt: skip
+                raise self.error("OVER is not supported.", node, got=shown(node), hint=HOW_WINDOWS_ARE_WRITTEN)
             found = found or aggregate_name(node, self.catalog) is not None
         return found
 

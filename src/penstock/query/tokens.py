@@ -13,6 +13,7 @@ errors point there. Four rewrites, in this order:
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
@@ -25,6 +26,9 @@ from penstock.query.dialect import DIALECT, NESTING, line_and_column
 MARKER = "[window clause]"
 """The name of the function that stands for a clause: nobody can write one of that name."""
 LONGEST = 200_000
+WINDOW_FUNCTIONS = frozenset({"tumble", "hop", "session", "cumulate", "window", "session_window", "window_time"})
+"""How windows are written elsewhere."""
+HOW_WINDOWS_ARE_WRITTEN = "write a window clause in brackets: [RANGE …, SLIDE …, WA …]"
 _AFTER_FROM = {
     TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
     TokenType.SEMICOLON,
@@ -46,6 +50,7 @@ def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
         raise QueryError("The query is empty.", sql=sql, line=1, column=1, hint="write SELECT … FROM …")
     _check_one_query(tokens, sql)
     _check_nesting(tokens, sql)
+    _refuse_other_windows(tokens, sql)
     tokens, clauses = _take_clauses(tokens, sql)
     _refuse_loose_commas(tokens, sql)
     trees = _trees(_stream_unions(tokens), sql)
@@ -118,7 +123,7 @@ def _syntax_error(error: ParseError, tokens: list[Token], sql: str) -> QueryErro
 
 def _check_nesting(tokens: list[Token], sql: str) -> None:
     depth = prefixes = 0
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+    for token in tokens:
         kind = token.token_type
         depth += (kind in _OPENS) - (kind in _CLOSES)
         prefixes = prefixes + 1 if kind in _PREFIXES else 0
@@ -127,12 +132,20 @@ def _check_nesting(tokens: list[Token], sql: str) -> None:
                 "The query is nested too deeply.", token, sql, got=f"more than {NESTING} levels",
                 hint="use WITH for parts of it",
             )  # fmt: skip
-        opens = following is not None and following.token_type == TokenType.L_PAREN
-        if kind == TokenType.WINDOW and opens:
-            raise _error(
-                "There is no function window().", token, sql, got=token.text,
-                hint="write a window clause in brackets: [RANGE …, SLIDE …, WA …]",
-            )  # fmt: skip
+
+
+def _refuse_other_windows(tokens: list[Token], sql: str) -> None:
+    """Say how windows are written, where they are written as elsewhere: the parser would only stumble over them."""
+    before = None
+    for token, following in pairwise(tokens):
+        if following.token_type == TokenType.L_PAREN:
+            called = token.token_type == TokenType.WINDOW
+            read = before == TokenType.FROM and token.text.lower() in WINDOW_FUNCTIONS
+            if called or read:
+                raise _error(
+                    f"There is no function {token.text}().", token, sql, got=token.text, hint=HOW_WINDOWS_ARE_WRITTEN
+                )
+        before = token.token_type
 
 
 def _spelling(tokens: list[Token]) -> list[Token]:
