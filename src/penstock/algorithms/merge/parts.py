@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -74,8 +75,19 @@ class PlainPart(Part):
 
     def write(self, value: Any, number: Number) -> tuple[Any, ...]:
         """All of it."""
-        found: tuple[Any, ...] = attrgetter(*self.plain)(value)
+        found: tuple[Any, ...] = self.values(value)
         return found
+
+    @cached_property
+    def values(self) -> Callable[[Any], tuple[Any, ...]]:
+        """All attributes of an object."""
+        return attrgetter(*self.plain)
+
+    def read(self, value: Any, kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """Frozen ones too."""
+        put = object.__setattr__
+        for attribute, held in zip(self.plain, kept, strict=True):
+            put(value, attribute, held)
 
 
 class BagPart(Part):
