@@ -75,8 +75,23 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         raise EvaluationError(
             "The LIKE pattern is wrong.", got=f"{pattern!r}: {wrong}", hint="write two backslashes for one"
         )
+    plain = not any(sign in pattern for sign in ("_", ESCAPE))
+    if plain and is_simple(pattern):
+        return _plain_matcher(pattern)
     match = re.compile(expression_of(pattern), re.DOTALL).fullmatch
     return lambda text: match(text) is not None
+
+
+def _plain_matcher(pattern: str) -> Callable[[str], bool]:
+    """Plain text with at most one `%`, or with one at each end."""
+    if pattern.count("%") > 1:
+        inner = pattern[1:-1]
+        return lambda text: inner in text
+    first, percent, last = pattern.partition("%")
+    if not percent:
+        return first.__eq__
+    shortest = len(pattern) - 1
+    return lambda text: text.startswith(first) and text.endswith(last) and len(text) >= shortest
 
 
 def like(text: str, pattern: str) -> bool:

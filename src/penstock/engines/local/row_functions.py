@@ -15,6 +15,7 @@ from penstock.model.schema import TIMESTAMP, DataType, Schema
 from penstock.model.text import write_timestamp
 from penstock.query.expressions import USER, Call, Column, Expression, Literal
 from penstock.query.functions import LAZY, STRICT, evaluate_lazy, fit
+from penstock.query.like import matcher
 from penstock.query.user_functions import timestamp_aware
 
 RowFunction = Callable[[Row], Any]
@@ -154,6 +155,8 @@ class RowCode:
             return f"({result} if {fits} else fit({result}, {self.name(type_)}))"
         if name in _ARITHMETIC and all(k.name == "double" for k in (type_, *kinds)):
             return f"{values[0]} {_ARITHMETIC[name]} {values[1]}"
+        if name == "like" and isinstance(pattern := call.args[1], Literal) and isinstance(pattern.value, str):
+            return f"{self.name(matcher(pattern.value))}({values[0]})"
         function = STRICT[name]
         if name == "cast" and kinds[0].name == "timestamp" and type_.name == "string":
             function = _timestamp_to_string
