@@ -200,6 +200,29 @@ def test_wording_and_columns_that_are_not_read_may_change() -> None:
     assert tdb_of(outputs) == tdb_of([b for b in whole.close() if isinstance(b, Batch)])
 
 
+@pytest.mark.parametrize("form", ["rows", "table"])
+def test_what_has_come_out_and_was_not_taken_is_in_the_snapshot(form: str) -> None:
+    options = {"progress": pk.ordered(), "sql": SQL if form == "rows" else SQL.replace("RANGE 10", "RANGE 5")}
+    whole, first, second = (execution(**options) for _ in range(3))
+    for run in (whole, first):
+        push = run.pusher("s")
+        for row in ROWS:
+            push(row)
+    taken_once = whole.take()
+    assert any(isinstance(o, Batch) for o in taken_once)
+    second.restore(first.snapshot())
+    again = second.take()
+    assert tdb_of(again) == tdb_of(taken_once)
+    assert [o for o in again if not isinstance(o, Batch)] == [o for o in taken_once if not isinstance(o, Batch)]
+    assert second.take() == []
+
+    def junk(content: Any) -> None:
+        content["outputs"] = [1]
+
+    with pytest.raises(CheckpointError, match="an output that is none"):
+        execution(**options).restore(resealed(first.snapshot(), junk))
+
+
 # User aggregates
 
 

@@ -222,14 +222,21 @@ class QueryGraph:
         return {"query": describe(self.plan, self.builder.catalog), "kinds": kinds}
 
     def snapshot(self) -> bytes:
-        """The state of every operator as plain data. Take it between elements; nothing is under way then."""
+        """The state of every operator, and what has come out and not been taken, as plain data.
+
+        Take it between elements; nothing is under way then.
+        """
         operators = {}
         for node in self.nodes:
             operator, pages = node.operator, node.operator.pages
             keys = pages.keys()
             plain = {key: plain_page(operator, key, pages.get(key), node.label) for key in keys}
             operators[node.identity] = {"kind": operator.kind, "version": operator.version, "pages": plain}
-        content = {"query": describe(self.plan, self.builder.catalog), "operators": operators}
+        content = {
+            "query": describe(self.plan, self.builder.catalog),
+            "operators": operators,
+            "outputs": [_plain_output(output) for output in self.outputs],
+        }
         return seal_snapshot(content, self.plan.label)
 
     def restore(self, snapshot: bytes) -> None:
@@ -241,7 +248,22 @@ class QueryGraph:
             )
         check(saved["query"], describe(self.plan, self.builder.catalog), "", "snapshot")
         held = [self._held(saved.get("operators"), node) for node in self.nodes]
+        outputs = [self._output(output) for output in saved.get("outputs", ())]
         self.attach([MemoryPages(pages) for pages in held])
+        self.outputs.clear()
+        self.outputs.extend(outputs)
+
+    def _output(self, saved: Any) -> Element:
+        """An output that had come and not been taken."""
+        try:
+            kind, content = saved
+            if kind == "punctuation":
+                return Punctuation(*content)
+            return Batch(self.plan.schema, table=content) if kind == "table" else Batch(self.plan.schema, content)
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(
+                "The snapshot holds an output that is none.", got=repr(error), hint="use another copy"
+            ) from None
 
     @staticmethod
     def _held(operators: Any, node: GraphNode) -> dict[str, Any]:
@@ -260,6 +282,12 @@ class QueryGraph:
         return {
             key: open_page(node.operator, key, kind, version, data, where=node.label) for key, data in pages.items()
         }
+
+
+def _plain_output(output: Element) -> tuple[str, Any]:
+    if isinstance(output, Punctuation):
+        return "punctuation", (output.bounds, output.constants)
+    return ("table", output.table) if output.columnar else ("rows", list(output.rows))
 
 
 def useful_below(node: Node, above: tuple[int, int]) -> tuple[int, int]:
