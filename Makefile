@@ -10,8 +10,11 @@ PYTEST := $(BIN)/pytest
 WITH_JAVA := JAVA_HOME="$$(scripts/find-java.sh)" && export JAVA_HOME &&
 # Further arguments, for pytest or the command: make test ARGS="-k lmerge"
 ARGS ?=
+# How many random kills, and how many micro-batches a run of months has.
+KILLS ?= 60
+BATCHES ?= 5000
 
-.PHONY: help demo test lint docs bench papers bench-peers figures test-slow test-cluster fuzz clean venv java
+.PHONY: help demo test lint docs bench papers bench-peers figures test-slow months test-cluster fuzz clean venv java
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -46,8 +49,11 @@ figures: .venv/.installed-bench ## Write the saved figures into README and docs
 	@$(BIN)/python -c "from penstock.bench.figures import refresh; refresh()"
 	@cp benchmarks/results/*.svg docs/assets/
 
-test-slow: java .venv/.installed-test ## Run the tests that take long: kill -9 at three points, every transcript as a stream
-	@$(WITH_JAVA) $(PYTEST) -m "slow and not cluster" --timeout 1200 $(ARGS)
+test-slow: java .venv/.installed-test ## Run the tests that take long: kill -9 at every point and KILLS times at random, every transcript as a stream
+	@$(WITH_JAVA) PENSTOCK_KILLS=$(KILLS) $(PYTEST) -m "slow and not cluster" --timeout 1200 $(ARGS)
+
+months: java .venv/.installed-test ## Run a query for very many micro-batches: files, time and looking at it must not grow
+	@$(WITH_JAVA) PENSTOCK_BATCHES=$(BATCHES) $(PYTEST) tests/spark/test_months.py -s --timeout 0 $(ARGS)
 
 test-cluster: java .venv/.installed-test .venv/.installed-connect ## Run the Spark tests on a cluster and over Spark Connect
 	@$(WITH_JAVA) $(PYTEST) -m cluster --timeout 1200 $(ARGS)

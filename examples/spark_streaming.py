@@ -29,6 +29,6 @@ query = flow.query(
 run = query.start("results")
 run.finish()  # take what has come, close the stream, stop
 print(run.progress)
-spark.read.parquet("results").drop("batch").orderBy("wid", "host").show(truncate=False)
-spark.read.parquet("flows/hosts/late").drop("batch").show(truncate=False)
-spark.read.parquet("flows/hosts/dead").drop("batch").show(truncate=False)
+spark.read.parquet("results").orderBy("wid", "host").show(truncate=False)
+spark.read.parquet("flows/hosts/late").show(truncate=False)
+spark.read.parquet("flows/hosts/dead").show(truncate=False)

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engines.spark.session import local_session
-from penstock.engines.spark.writing import Writer
 from penstock.storage.home import Home
 from penstock.storage.log import Record
+from penstock.storage.run_log import RunLog
 from tests.spark.scenario import Probe, start
 
 
@@ -40,7 +40,7 @@ def killing_probe(group: int, number: int) -> Probe:
 
 def kill_at(point: str, number: int) -> None:
     """Kill the process group before or after a step of one micro-batch."""
-    owner: Any = Writer if point == "published" else Home
+    owner: Any = RunLog if point == "published" else Home
     name = "publish" if point == "published" else "put"
     step = getattr(owner, name)
 

@@ -99,21 +99,20 @@ def start(spark: Any, home: Path, *, sink: Any = None, probe: Probe | None = Non
 
 def output(home: Path) -> dict[str, Counter[tuple[object, ...]]]:
     """Results, late rows and dead letters as bags of tuples, times in ticks."""
-    late = (
-        (stream, bound, *_readable(json.loads(row))) for stream, bound, row in _rows(home / "flow" / "talkers" / "late")
-    )
-    return {
-        "results": Counter(_rows(home / "out")),
-        "late": Counter(late),
-        "dead": Counter(_rows(home / "flow" / "talkers" / "dead")),
-    }
+    return output_of(home / "out", home / "flow" / "talkers")
+
+
+def output_of(out: Path, flow: Path) -> dict[str, Counter[tuple[object, ...]]]:
+    """The same of any query with these columns."""
+    late = ((stream, bound, *_readable(json.loads(row))) for stream, bound, row in rows_in(flow / "late"))
+    return {"results": Counter(rows_in(out)), "late": Counter(late), "dead": Counter(rows_in(flow / "dead"))}
 
 
 def _readable(row: dict[str, Any]) -> Row:
     return to_ticks(dt.datetime.fromisoformat(row["ts"])), row["srcIP"], row["len"]
 
 
-def _rows(folder: Path) -> list[tuple[object, ...]]:
+def rows_in(folder: Path) -> list[tuple[object, ...]]:
     """What anybody sees who reads the folder's parquet files."""
     tables = [pq.read_table(file, partitioning=None) for file in sorted(folder.glob("*.parquet"))]
     return [tuple(map(_plain, row.values())) for table in tables for row in table.to_pylist()]
@@ -123,25 +122,25 @@ def _plain(value: object) -> object:
     return to_ticks(value) if isinstance(value, dt.datetime) else value
 
 
-def judged() -> Judged:
+def judged(files: int = FILES) -> Judged:
     """What becomes of the rows when each file is one micro-batch."""
-    batches = [rows_of_file(number) for number in range(FILES)]
+    batches = [rows_of_file(number) for number in range(files)]
     schema = _schema()
     return judge(PROGRESS, schema.time_index, batches, granularity="batch", domain=schema.domain)
 
 
-def expected() -> dict[str, Counter[tuple[object, ...]]]:
+def expected(files: int = FILES) -> dict[str, Counter[tuple[object, ...]]]:
     """The oracle's results and late rows, and the dead letters that were written into the files."""
     catalog = Catalog()
     catalog.add_stream(StreamInfo("main", _schema(), PROGRESS, StreamProperties()))
-    fate = judged()
+    fate = judged(files)
     tdb = evaluate(bind(SQL.format(condition="true"), catalog), [("main", row) for row in fate.on_time])
     return {
         "results": Counter({payload: count for (payload, _, _), count in tdb.items()}),
         "late": Counter(("main", bound, *row) for row, bound in fate.late),
         "dead": Counter(
             ("main", "the record is corrupt" if text.endswith("-01") else "ts is null", text)
-            for number in range(FILES)
+            for number in range(files)
             for text in broken_of_file(number)
         ),
     }

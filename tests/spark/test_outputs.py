@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 import penstock as pk
-from penstock.errors import MergeError
-from penstock.flow.outputs import merge_outputs
+from penstock.flow.outputs import FolderMerge, merge_outputs
 from tests.spark.test_merge import SQL, disordered, expected, output, write_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
-ONCE = {"availableNow": True}
 
 
 def replica(spark: Any, home: Path, name: str, files: int) -> Any:
@@ -24,10 +22,12 @@ def replica(spark: Any, home: Path, name: str, files: int) -> Any:
     return flow.query(SQL, name=f"counts_{name}").start(str(home / f"out_{name}"))
 
 
-def merged(spark: Any, home: Path) -> Any:
-    return merge_outputs(
-        spark, [str(home / "out_a"), str(home / "out_b")], str(home / "out"), str(home / "merge"), trigger=ONCE
-    )
+def merged(home: Path) -> FolderMerge:
+    """Everything that is there, merged."""
+    merge = merge_outputs([str(home / "out_a"), str(home / "out_b")], str(home / "out"), str(home / "merge"))
+    merge.take_all()
+    merge.close()
+    return merge
 
 
 def test_two_pipelines_write_and_one_folder_has_every_result_once(spark: Any, tmp_path: Path) -> None:
@@ -39,20 +39,14 @@ def test_two_pipelines_write_and_one_folder_has_every_result_once(spark: Any, tm
     a.process_available()
     b.process_available()
     a.stop()
-    merged(spark, tmp_path).wait()
+    merged(tmp_path)
     led = output(tmp_path)
     assert led
     assert led.items() <= expected().items()
 
     write_files(tmp_path / "b", slow, 25, range(3, 12))
     b.finish()
-    run = merged(spark, tmp_path)
-    run.wait()
+    merge = merged(tmp_path)
     assert output(tmp_path) == expected()
-    assert run.progress["ended"]
-    assert run.progress["dead"] == 0
-
-
-def test_one_folder_is_not_a_merge(spark: Any) -> None:
-    with pytest.raises(MergeError, match="at least two folders"):
-        merge_outputs(spark, ["x"], "y", "z")
+    assert merge.ended
+    assert merge.progress["aside"] == 0

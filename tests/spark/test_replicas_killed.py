@@ -101,7 +101,7 @@ def test_the_merged_output_is_exact_and_hardly_notices(processes: Processes, tmp
     processes.replica("a", 1)
     processes.replica("b", 2)
     wait(processes, "the first output", lambda: all(advances(tmp_path / f"out_{n}") for n in "ab"))
-    merge = [str(tmp_path / "out_a"), str(tmp_path / "out_b"), "--into", str(tmp_path / "out"), "--master", "local[1]"]
+    merge = [str(tmp_path / "out_a"), str(tmp_path / "out_b"), "--into", str(tmp_path / "out")]
     processes.start("merge", "-c", "from penstock.cli import main; main()", "merge", *merge)
     wait(processes, "the first merged output", lambda: bool(advances(tmp_path / "out")))
     feeder = threading.Thread(target=feed, daemon=True)

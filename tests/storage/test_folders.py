@@ -102,6 +102,19 @@ def test_a_publication_that_was_interrupted_is_done_again(places: Places) -> Non
     assert read(FolderReader(places("out")), None)[0] == [1, 2, 3]
 
 
+def test_what_failed_tasks_leave_is_removed_while_a_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_log, "LOOSE", 3)
+    out = folder(place_of(tmp_path), compact=True)
+    out.claim()
+    for number in range(6):
+        out.staging.write([table([99])])
+        write(out, number, [number])
+        assert len(out.staging.folder.files()) == (number + 1) % 3
+    assert seen(out.place) == list(range(6))
+
+
 def test_files_that_no_record_names_are_removed(places: Places) -> None:
     out = folder(places("out"))
     out.claim()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from penstock.errors import LeaseError, StorageError, StreamError
@@ -45,3 +47,13 @@ def test_a_damaged_identity_is_told(places: Places) -> None:
     (places("home") / "run.json").write(b"[]")
     with pytest.raises(StorageError, match="damaged"):
         open_home(places("home"))
+
+
+def test_a_home_travels_to_where_its_records_are_put(places: Places) -> None:
+    home = open_home(places("home"))
+    copy = pickle.loads(pickle.dumps(home))
+    copy.put(Record(home.run, 0, 0))
+    assert home.log.last() == Record(home.run, 0, 0)
+    home.lease.release()
+    with pytest.raises(LeaseError, match="has taken over"):
+        copy.put(Record(home.run, 1, 1))

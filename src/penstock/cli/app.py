@@ -216,13 +216,16 @@ def merge(
     key: Annotated[list[str] | None, typer.Option(help="A column of the key, where the folders do not say.")] = None,
     driver: Annotated[str, typer.Option(help="leading, majority or a folder.")] = "leading",
     once: Annotated[bool, typer.Option("--once", help="Merge what is there and stop.")] = False,
-    master: Master = "local[2]",
     as_json: Json = False,
 ) -> None:
-    """Merge the outputs of running replicas into one folder, each row once, as long as any of them goes on."""
+    """Merge the outputs of running replicas into one folder, each row once, as long as any of them goes on.
+
+    Replicas may come later, be killed, wiped and started anew; one that cannot be read is told, and the others go on.
+    The exit code is 3 if one could not be read at the end.
+    """
     from penstock.cli.merging import run_merge
 
-    run_merge(folders, into, path, key, driver, master, once=once, as_json=as_json)
+    run_merge(folders, into, path, key, driver, once=once, as_json=as_json)
 
 
 @app.command()

@@ -375,7 +375,7 @@ def _spark_streaming(trial: _Trial, spark: Any, folder: str) -> Findings:
         run.stop()
 
     def written(path: str) -> pa.Table | None:
-        return spark.read.parquet(path).drop("batch").toArrow() if Path(path).exists() else None
+        return spark.read.parquet(path).toArrow() if Path(path).exists() else None
 
     result, late_rows, dead_rows = written(out), written(late), written(dead)
     return Findings(

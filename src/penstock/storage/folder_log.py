@@ -184,11 +184,11 @@ class FolderLog:
             self._listing = Listing(now.segments, (*now.loose, entry.first))
         return fresh
 
-    def fold(self, compact: Compaction | None = None, *, widen: bool = True) -> None:
-        """Fold loose entries, and segments if `widen`, where there are many."""
+    def fold(self, compact: Compaction | None = None, *, widen: bool = True) -> bool:
+        """Fold loose entries, and segments if `widen`, where there are many; whether there were."""
         now = self._current()
         if len(now.loose) < LOOSE:
-            return
+            return False
         made = Segment(now.loose[0], now.loose[-1], 0)
         self._write(made, [self._loose(n) for n in now.loose], compact)
         self._listing = Listing((*now.segments, made), ())
@@ -196,6 +196,7 @@ class FolderLog:
             (self.folder / number_name(number)).delete()
         while widen and self._widen(compact):
             pass
+        return True
 
     def _widen(self, compact: Compaction | None) -> bool:
         """Fold the newest segments of one level, if there are enough of them."""

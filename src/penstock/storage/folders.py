@@ -181,7 +181,9 @@ class OutputFolder:
             self.move(files)
             bare = tuple(replace(f, staged="") for f in files)
             self.log.put(Entry(number, number, bare, frontier, at))
-        self.log.fold(self.compaction, widen=self.keep is None)
+        if self.log.fold(self.compaction, widen=self.keep is None):
+            for name in self.staging.folder.files():  # of tasks that failed; all that counts has been moved
+                (self.staging.folder / name).delete()
         if self.keep is not None:
             self.forget(self.clock() - self.keep)
 
@@ -202,12 +204,11 @@ class OutputFolder:
 
     # Putting in order
 
-    def check(self, shown: int | None) -> None:
-        """Whether the folder is where the home's log left it; `shown` is the last number that was published."""
+    def check(self, *shown: int | None) -> None:
+        """Whether the folder is where the log of its run left it: one of these is the last number it was told."""
         last = self.log.last
-        if last != shown:
-            told = "nothing" if last is None else f"micro-batches up to {last}"
-            expected = "nothing" if shown is None else f"micro-batches up to {shown}"
+        if last not in shown:
+            told, expected = ("nothing" if n is None else f"micro-batches up to {n}" for n in (last, shown[0]))
             raise StorageError(
                 "The folder is not as the query left it.",
                 where=str(self.place),

@@ -7,7 +7,7 @@ costs what it touches. In batch the same graph runs once per bucket and is close
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,9 +114,13 @@ class HostedGraph:
             for stream, summary in summaries.items():
                 if summary is not None:
                     self.graph.announce(stream, summary)
+        greatest: dict[str, int] = {}
         for stream, blobs in sorted(arrivals.rows.items()):
             schema = self.sources[stream].schema
-            self.graph.push(stream, concat(schema, [unpack_batch(schema, b) for b in blobs]))
+            batch = concat(schema, [unpack_batch(schema, b) for b in blobs])
+            if len(batch) and self.sources[stream].max_ahead is None:
+                greatest[stream] = int(batch.times().max())
+            self.graph.push(stream, batch)
         read = 0
         for stream, notes in sorted(arrivals.notes.items()):
             self._advance(stream, notes, summaries[stream])
@@ -124,6 +128,13 @@ class HostedGraph:
                 side.dead += [(stream, reason, row) for reason, row in note.dead]
                 read += note.read
         yield from self._tagged(side, read, before)
+        if self.in_order:
+            yield "progress", dump({"greatest": greatest, "trackers": self._trackers(arrivals.notes)})
+
+    def _trackers(self, streams: Iterable[str]) -> dict[str, Any]:
+        """What the entrances of some streams remember of their progress: a tracker's state, a bound from outside."""
+        entrances = {stream: self.graph.sources[stream.lower()][0].operator.pages for stream in streams}
+        return {stream: (pages.get("progress"), pages.get("outside")) for stream, pages in entrances.items()}
 
     def close(self) -> Iterator[tuple[str, bytes]]:
         """End all streams."""

@@ -22,6 +22,7 @@ from penstock.engines.local.builder import Builder
 from penstock.engines.local.column_functions import NotColumnar, column_function
 from penstock.engines.local.row_functions import row_function
 from penstock.engines.spark.buckets import bucket_ids
+from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.partitioning import bucket_of
 from penstock.engines.spark.wire import Note, dump_note, pack
 from penstock.model.batch import Batch, rows_of
@@ -151,23 +152,30 @@ def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True)
 class ControlMapper:
-    """Turns bounds given from outside into notes for every bucket."""
+    """Bounds given from outside as notes for every bucket; what is none is a dead letter of the first stream."""
 
     buckets: int
+    streams: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For `mapInArrow` over rows of stream and bound."""
+        """For `mapInArrow` over rows of stream and bound, and the text of what could not be read as such."""
         for batch in batches:
-            for stream, bound in zip(
-                batch.column("stream").to_pylist(), batch.column("bound").to_pylist(), strict=True
-            ):
-                note = dump_note(Note(bound=bound))
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        pa.array(bucket_ids(self.buckets), pa.int64()),
-                        pa.array([stream] * self.buckets, pa.string()),
-                        pa.array([None] * self.buckets, pa.binary()),
-                        pa.array([note] * self.buckets, pa.binary()),
-                    ],
-                    names=["bucket", "stream", "rows", "note"],
-                )
+            for row in batch.to_pylist():
+                stream, bound = row["stream"], row["bound"]
+                if stream in self.streams and bound is not None:
+                    yield self._packed(stream, [Note(bound=bound)] * self.buckets)
+                else:
+                    text = row[CORRUPT] if row[CORRUPT] is not None else f"stream {stream}, bound {bound}"
+                    letter = Note(dead=(("not a bound of a stream, in the control folder", text),), read=1)
+                    yield self._packed(self.streams[0], [letter] + [Note()] * (self.buckets - 1))
+
+    def _packed(self, stream: str, notes: Sequence[Note]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(bucket_ids(self.buckets), pa.int64()),
+                pa.array([stream] * self.buckets, pa.string()),
+                pa.array([None] * self.buckets, pa.binary()),
+                pa.array([dump_note(n) for n in notes], pa.binary()),
+            ],
+            names=["bucket", "stream", "rows", "note"],
+        )

@@ -180,7 +180,7 @@ def _streaming(
     for output in outputs:
         if output.folder is not None:
             output.folder.claim()
-    writer.repair()
+    writer.log.repair()
 
     def write(frame: Any, batch: int) -> None:
         writer(frame, batch)
@@ -243,7 +243,7 @@ def _check_places(outputs: list[Output]) -> None:
 
 def _check_checkpoint(home: Home, writer: Writer) -> None:
     """The log and Spark's checkpoint tell of the same micro-batches."""
-    last = writer.last()
+    last = writer.log.last()
     offsets = home.place / "checkpoint" / "offsets"
     if last is not None and not (offsets / str(last.batch)).exists():
         got = f"the log ends with micro-batch {last.batch}, which the checkpoint does not have"

@@ -72,9 +72,11 @@ class Hosted:
         """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
         packed = self._packed()
         if self.control is not None:
-            reader = self.spark.readStream.schema("stream string, bound bigint").option("cleanSource", "delete")
-            bounds = reader.json(self.control)
-            packed = packed.union(bounds.mapInArrow(_function(ControlMapper(self.buckets)), PACKED))
+            columns = f"stream string, bound bigint, {CORRUPT} string"
+            reader = self.spark.readStream.schema(columns).option("columnNameOfCorruptRecord", CORRUPT)
+            bounds = reader.option("cleanSource", "delete").json(self.control)
+            streams = tuple(dict.fromkeys(n.name for n in self.plan.walk() if isinstance(n, Source)))
+            packed = packed.union(bounds.mapInArrow(_function(ControlMapper(self.buckets, streams)), PACKED))
         return packed.groupBy("bucket").transformWithStateInPandas(
             GraphProcessor(self.plan, self.catalog), outputStructType=TAGGED, outputMode="Append", timeMode="None"
         )

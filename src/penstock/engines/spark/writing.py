@@ -12,8 +12,8 @@ in between it is called again with the same number.
 
 from __future__ import annotations
 
+import base64
 import json
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,12 +24,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.streaming import rows_of
-from penstock.engines.spark.wire import TAGGED, load, pack, unpack
+from penstock.engines.spark.wire import TAGGED, dump, load, pack, unpack
 from penstock.errors import CheckpointError
 from penstock.model.schema import Schema
 from penstock.storage.folders import OutputFolder, Staging
 from penstock.storage.home import Home
-from penstock.storage.log import DataFile, Record
+from penstock.storage.log import DataFile
+from penstock.storage.run_log import RunLog, greater
 
 KINDS = {"result": "results", "late": "late", "dead": "dead"}
 """The tag of an output, and what a record calls it."""
@@ -83,18 +84,11 @@ class Writer:
     def __init__(self, home: Home, outputs: Sequence[Output]) -> None:
         """The home's lease is held by whoever started the run."""
         self.home, self.outputs = home, outputs
-        self._last: Record | None = None
-        self._looked = False
-
-    def last(self) -> Record | None:
-        """The last record; read once, since only this writer puts others."""
-        if not self._looked:
-            self._last, self._looked = self.home.log.last(), True
-        return self._last
+        self.log = RunLog(home, {KINDS[o.kind]: o.folder for o in outputs if o.folder is not None})
 
     def __call__(self, tagged: DataFrame, batch: int) -> None:
         """For `foreachBatch`."""
-        last = self.last()
+        last = self.log.last()
         if last is not None and batch == last.batch:
             tagged.write.format("noop").mode("overwrite").save()
             return
@@ -118,17 +112,31 @@ class Writer:
             kept.unpersist()
 
     def _write(self, tagged: DataFrame, batch: int, functions: Sequence[Output]) -> None:
-        last = self.last()
-        number = 0 if last is None else last.number + 1
         notes, files = self._stage(tagged)
         for output in functions:
             assert output.function is not None
             if not tagged.filter(F.col("kind") == output.kind).isEmpty():
-                output.function(rows_of(tagged, output.kind, output.schema), number)
-        record = self._record(number, batch, notes, files)
-        self.home.put(record)
-        self._last = record
-        self.publish(record)
+                output.function(rows_of(tagged, output.kind, output.schema), self.log.next_number)
+        counts: Counter[str] = Counter()
+        for kind, value in notes:
+            if kind == "counts":
+                counts.update(value)
+        # Every bucket has seen the same progress; one that had nothing new to say says nothing.
+        bounds = [value for kind, value in notes if kind == "punctuation"]
+        known = [value for kind, value in notes if kind == "progress"]
+        last = self.log.last()
+        trackers = dict(last.trackers) if last is not None else {}
+        for each in known[:1]:
+            trackers |= {stream: _plain_tracker(*state) for stream, state in each["trackers"].items()}
+        self.log.commit(
+            batch,
+            files,
+            frontier=max(bounds, default=None),
+            counts=counts,
+            trackers=trackers,
+            greatest=greater(*(each["greatest"] for each in known)),
+            positions=self._positions(batch),
+        )
 
     def _stage(self, tagged: DataFrame) -> tuple[list[tuple[str, Any]], dict[str, list[DataFile]]]:
         """Evaluate the micro-batch: notes, and the files that were written."""
@@ -146,52 +154,12 @@ class Writer:
             if kind in folders:
                 small[kind].append(unpack(body))
             elif kind.startswith(FILE):
-                files[kind.removeprefix(FILE)].append(DataFile(**json.loads(body)))
+                files[KINDS[kind.removeprefix(FILE)]].append(DataFile(**json.loads(body)))
             else:
                 notes.append((kind, load(body)))
         for kind, tables in small.items():
-            files[kind].append(folders[kind].staging.write(tables))
+            files[KINDS[kind]].append(folders[kind].staging.write(tables))
         return notes, files
-
-    def _record(
-        self, number: int, batch: int, notes: Sequence[tuple[str, Any]], files: Mapping[str, Sequence[DataFile]]
-    ) -> Record:
-        last = self.last()
-        counts: Counter[str] = Counter()
-        for kind, value in notes:
-            if kind == "counts":
-                counts.update(value)
-        # Every bucket has seen the same progress; one that had nothing new to say says nothing.
-        bounds = [value for kind, value in notes if kind == "punctuation"]
-        if last is not None and last.frontier is not None:
-            bounds.append(last.frontier)
-        totals = Counter(last.totals if last is not None else {})
-        totals.update(counts)
-        greatest = dict(last.greatest) if last is not None else {}
-        starts = [f.greatest for f in files.get("result", ()) if f.greatest is not None]
-        if starts:
-            greatest[""] = max([*starts, greatest.get("", starts[0])])
-        named = {
-            KINDS[o.kind]: o.folder.named(number, files[o.kind])
-            for o in self.outputs
-            if o.folder is not None and files.get(o.kind)
-        }
-        return Record(
-            self.home.run,
-            number,
-            batch,
-            files=named,
-            frontier=max(bounds, default=None),
-            counts=dict(counts),
-            totals=dict(totals),
-            greatest=greatest,
-            positions=self._positions(batch),
-            state={
-                "shown": self._shown(number, named, last, max(bounds, default=None)),
-                "places": {KINDS[o.kind]: o.folder.place.uri for o in self.outputs if o.folder is not None},
-            },
-            at=time.time(),
-        )
 
     def _positions(self, batch: int) -> list[str] | None:
         """Where Spark will read on after this micro-batch, as its checkpoint has it."""
@@ -200,46 +168,7 @@ class Writer:
         except FileNotFoundError:
             return None
 
-    def _shown(
-        self, number: int, files: Mapping[str, Any], last: Record | None, frontier: int | None
-    ) -> dict[str, int | None]:
-        """Per output the last number that its folder is told of: with rows or, for results, a new frontier."""
-        before = shown_after(last)
-        moved = frontier is not None and (last is None or frontier != last.frontier)
-        names = {KINDS[o.kind] for o in self.outputs if o.folder is not None}
-        return {n: number if n in files or (n == "results" and moved) else before.get(n) for n in names}
 
-    def publish(self, record: Record) -> None:
-        """Move the files of a record to their names and tell the folders' readers; again does no harm."""
-        for output in self.outputs:
-            name = KINDS[output.kind]
-            if output.folder is not None and shown_after(record).get(name) == record.number:
-                frontier = record.frontier if name == "results" else None
-                output.folder.publish(record.number, record.files.get(name, ()), frontier, record.at)
-
-    def repair(self) -> None:
-        """Before anything is written: finish what the last driver had begun, and see that all is as it was left."""
-        last = self.last()
-        for output in self.outputs:
-            if output.folder is not None:
-                files = last.files.get(KINDS[output.kind], ()) if last is not None else ()
-                output.folder.tidy(-1 if last is None else last.number, files)
-        if last is not None:
-            self.publish(last)
-        for output in self.outputs:
-            if output.folder is not None and output.kind == "result" and not _is_new(output.folder, last):
-                output.folder.check(shown_after(last).get("results"))
-
-
-def _is_new(folder: OutputFolder, last: Record | None) -> bool:
-    """Whether results go to another folder from now on, which is empty."""
-    places = last.state.get("places", {}) if last is not None and isinstance(last.state, dict) else {}
-    return places.get("results") != folder.place.uri and folder.log.written < 0
-
-
-def shown_after(record: Record | None) -> dict[str, int | None]:
-    """Per output the last number that was published in its folder."""
-    if record is None or not isinstance(record.state, dict):
-        return {}
-    found: dict[str, int | None] = record.state.get("shown", {})
-    return found
+def _plain_tracker(state: Any, outside: int | None) -> dict[str, Any]:
+    """The state of a stream's progress for a record: encoded as it is in pages, which JSON cannot say."""
+    return {"state": base64.b64encode(dump(state)).decode(), "outside": outside}

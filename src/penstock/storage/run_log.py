@@ -1,0 +1,147 @@
+"""The records of a run together with the folders in which they are published.
+
+`commit` puts the record, which is the moment at which a micro-batch has happened, and then publishes it: files get
+their names, and the folders' readers are told. A driver that dies in between has left a record that names everything,
+and `repair`, before the next one writes anything, finishes what it had begun.
+
+A folder is told of a micro-batch if it has rows for it; the folder of results also if the frontier has moved. Which
+number each folder was told last is in every record (`shown`), so that a folder is known that is not as its run left it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from penstock.storage.files import place_of
+from penstock.storage.folders import OutputFolder
+from penstock.storage.home import Home
+from penstock.storage.log import DataFile, Record
+
+RESULTS = "results"
+
+
+class RunLog:
+    """What a run has written; one writer, who holds the home."""
+
+    def __init__(self, home: Home, folders: Mapping[str, OutputFolder], clock: Callable[[], float] = time.time) -> None:
+        """`folders` by what a record calls their rows."""
+        self.home, self.folders, self.clock = home, folders, clock
+        self._last: Record | None = None
+        self._looked = False
+
+    def last(self) -> Record | None:
+        """The last record; read once, since nobody else puts others."""
+        if not self._looked:
+            self._last, self._looked = self.home.log.last(), True
+        return self._last
+
+    @property
+    def next_number(self) -> int:
+        """The number of the record that comes next."""
+        last = self.last()
+        return 0 if last is None else last.number + 1
+
+    def commit(
+        self,
+        batch: int,
+        staged: Mapping[str, Sequence[DataFile]],
+        *,
+        frontier: int | None,
+        counts: Mapping[str, int],
+        trackers: Mapping[str, Any] | None = None,
+        greatest: Mapping[str, int] | None = None,
+        positions: Any = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> Record:
+        """Record a micro-batch, of which the files are staged, and publish it."""
+        last, number = self.last(), self.next_number
+        if last is not None and last.frontier is not None:
+            frontier = last.frontier if frontier is None else max(frontier, last.frontier)
+        files = {name: self.folders[name].named(number, found) for name, found in staged.items() if found}
+        totals = Counter(last.totals if last is not None else {})
+        totals.update(counts)
+        starts = [{"": g} for f in files.get(RESULTS, ()) if (g := f.greatest) is not None]
+        record = Record(
+            self.home.run,
+            number,
+            batch,
+            files=files,
+            frontier=frontier,
+            counts=dict(counts),
+            totals=dict(totals),
+            trackers=dict(trackers or (last.trackers if last is not None else {})),
+            greatest=greater(last.greatest if last is not None else {}, greatest or {}, *starts),
+            positions=positions,
+            state={
+                **(state or {}),
+                "shown": self._shown(number, files, frontier),
+                "shown before": shown_after(last),
+                "places": {name: folder.place.uri for name, folder in self.folders.items()},
+            },
+            at=self.clock(),
+        )
+        self.home.put(record)
+        self._last = record
+        self.publish(record)
+        return record
+
+    def _shown(self, number: int, files: Mapping[str, Any], frontier: int | None) -> dict[str, int | None]:
+        last = self.last()
+        before = shown_after(last)
+        moved = frontier is not None and (last is None or frontier != last.frontier)
+        return {n: number if n in files or (n == RESULTS and moved) else before.get(n) for n in self.folders}
+
+    def publish(self, record: Record) -> None:
+        """Move the files of a record to their names and tell the folders' readers; again does no harm."""
+        for name, folder in self.folders.items():
+            self._publish(record, name, folder)
+
+    def _publish(self, record: Record, name: str, folder: OutputFolder) -> None:
+        if shown_after(record).get(name) == record.number:
+            frontier = record.frontier if name == RESULTS else None
+            folder.publish(record.number, record.files.get(name, ()), frontier, record.at)
+
+    def repair(self) -> None:
+        """Before anything is written: finish what the last driver had begun, and see that all is as it was left."""
+        last = self.last()
+        for name, folder in self.folders.items():
+            if last is None:
+                folder.tidy()
+                continue
+            former = self._former(last, name, folder)
+            if name == RESULTS:
+                # The last record may not have been published, unless the folder has come from elsewhere.
+                stayed = former is not None or _state(last, "places").get(name) == folder.place.uri
+                before = [_state(last, "shown before").get(name)] if stayed else []
+                (former or folder).check(shown_after(last).get(name), *before)
+            (former or folder).tidy(last.number, last.files.get(name, ()))
+            self._publish(last, name, former or folder)
+
+    def _former(self, last: Record, name: str, folder: OutputFolder) -> OutputFolder | None:
+        """The folder where rows went until now, if they go to another one, which is empty, from now on."""
+        place = _state(last, "places").get(name)
+        if place in (None, folder.place.uri) or folder.log.written >= 0:
+            return None
+        return OutputFolder(place_of(place), folder.owner, folder.stream)
+
+
+def _state(record: Record | None, key: str) -> dict[str, Any]:
+    found = record.state.get(key) if record is not None and isinstance(record.state, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def shown_after(record: Record | None) -> dict[str, int | None]:
+    """Per output the last number that was published in its folder."""
+    return _state(record, "shown")
+
+
+def greater(*known: Mapping[str, int]) -> dict[str, int]:
+    """Per name the greatest."""
+    found: dict[str, int] = {}
+    for each in known:
+        for name, start in each.items():
+            found[name] = max(start, found.get(name, start))
+    return found
