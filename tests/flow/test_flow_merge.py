@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as pk
@@ -186,3 +186,133 @@ def test_replicas_must_have_the_same_columns() -> None:
         made.merge("clean", ["a", "c"])
     with pytest.raises(StreamError, match="of that name already"):
         made.merge("a", ["a", "b"])
+
+
+# Nothing takes a revision for a row
+
+ELEMENTS = "at bigint, vs bigint, ve bigint, v_old bigint, p string"
+
+
+def elements_flow(**options: object) -> Flow:
+    made = Flow()
+    for name in ("a", "b"):
+        made.stream(name, iter(()), time="at", schema=ELEMENTS, progress=pk.bounded(10**9))
+    return made.merge("clean", ["a", "b"], key=["p"], elements=True, **options)  # type: ignore[arg-type]
+
+
+PER_START = "SELECT p, count(*) AS n, max(ve) AS s [RANGE 6, SLIDE 3, WA at] FROM clean GROUP BY p"
+
+
+def test_an_aggregate_over_revisions_counts_each_event_once() -> None:
+    query = elements_flow(policy="first seen").query(PER_START)
+    assert "settled, since WindowAggregate takes no revisions" in query.explain()
+    assert "conservative" in query.explain()
+    run = query.execution()  # type: ignore[union-attr]
+    push = run.pusher("a")
+    for row in [(1, 1, 9, None, "x"), (5, 1, 5, 9, "x"), (2, 2, 4, None, "y"), (2, 2, 2, 4, "y")]:
+        push(row)
+    rows = [row for item in run.close() if isinstance(item, Batch) for row in item.rows]
+    assert [row[3:] for row in rows] == [("x", 1, 5)] * 2
+    passed_on = elements_flow(policy="first seen").query("SELECT * FROM clean")
+    assert "settled" not in passed_on.explain()
+
+
+COUNTED = "SELECT count(*) AS n [RANGE 4, SLIDE 4, WA at] FROM clean"
+
+
+@pytest.mark.parametrize("sql", [PER_START, "SELECT DISTINCT p FROM clean", COUNTED])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_queries_over_revisions_agree_with_the_oracle(sql: str, data: st.DataObject) -> None:
+    events = data.draw(histories())
+    query = elements_flow(policy="reflect all").query(sql)
+    run = query.execution()  # type: ignore[union-attr]
+    queues = {n: [e for e in data.draw(replicas(events)) if not isinstance(e, Punctuation)] for n in "ab"}
+    arrivals = [(n, as_row(e)) for n in "ab" for e in queues[n]]
+    outputs: list[Batch | Punctuation] = []
+    while any(queues.values()):
+        name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
+        outputs += run.feed(name, Batch(run.graph.sources[name][0].operator.schema, [as_row(queues[name].pop(0))]))
+    outputs += run.close()
+    assert_same(evaluate(run.plan, arrivals), tdb_of(outputs))
+    assert_sound(outputs)
+
+
+# The alarm and floats
+
+
+@pytest.mark.parametrize("progress", [pk.ordered(), pk.bounded(5)])
+@pytest.mark.parametrize("key", [None, ["k"]])
+def test_a_row_that_a_replica_lacks_is_told_as_a_dead_letter(progress: object, key: list[str] | None) -> None:
+    run = flow(progress, key=key).query("SELECT * FROM clean").execution()  # type: ignore[union-attr]
+    rows = [(t, "k", t % 3) for t in range(40)]
+    for name, given_rows in (("a", rows), ("b", [r for r in rows if r[0] != 17])):
+        run.feed(name, Batch(run.graph.sources[name][0].operator.schema, given_rows))
+    outputs = run.close()
+    letters = run.dead_letters()
+    assert letters["reason"].to_pylist() == ["diverged: b has nothing where the output has [17, 18): (17, 'k', 2)"]
+    assert '"ts": 17' in letters["row"][0].as_py()
+    assert assert_sound(outputs) is None
+
+
+def test_an_alarm_may_stop_the_flow_or_be_ignored() -> None:
+    for reaction, stops in (("stop", True), ("ignore", False)):
+        run = flow(key=["k"], on_divergence=reaction).query("SELECT * FROM clean").execution()  # type: ignore[union-attr]
+        run.feed("a", Batch(run.graph.sources["a"][0].operator.schema, [(1, "k", 1)]))
+        if stops:
+            with pytest.raises(MergeError, match="not replicas of one stream"):
+                run.close()
+        else:
+            run.close()
+            assert run.dead_letters().num_rows == 0
+
+
+def test_disorder_in_replicas_declared_strictly_ordered_is_a_dead_letter() -> None:
+    known = pk.StreamProperties(ordered=True, strictly_ordered=True)
+    run = flow(pk.bounded(100), properties=known).query("SELECT * FROM clean").execution()  # type: ignore[union-attr]
+    schema = run.graph.sources["a"][0].operator.schema
+    run.feed("a", Batch(schema, [(t, "k", t) for t in (1, 5, 3, 7)]))
+    (reason,) = run.dead_letters()["reason"].to_pylist()
+    assert reason == "a: a start of 3 after one of 5 in a stream declared strictly ordered (R0)"
+
+
+@pytest.mark.parametrize("key", [None, ["k"]])
+@pytest.mark.parametrize("progress", [pk.ordered(), pk.bounded(5)])
+def test_floats_in_their_last_bits_neither_double_nor_accuse(key: list[str] | None, progress: object) -> None:
+    made = Flow()
+    for name in ("a", "b"):
+        made.stream(name, iter(()), time="ts", schema="ts bigint, k string, x double", progress=progress)  # type: ignore[arg-type]
+    query = made.merge("clean", ["a", "b"], key=key, on_divergence="stop").query("SELECT * FROM clean")
+    run = query.execution()  # type: ignore[union-attr]
+    outputs: list[Batch | Punctuation] = []
+    for name, noise in (("a", 0.0), ("b", 3e-16)):
+        rows = [(t, "xy"[t % 2], 0.1 * (t + 1) * (1 + noise)) for t in range(30)]
+        outputs += run.feed(name, Batch(run.graph.sources[name][0].operator.schema, rows))
+    outputs += run.close()
+    assert sum(len(item) for item in outputs if isinstance(item, Batch)) == 30
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"driver": "c"}, "no such driver"),
+        ({"driver": "majorty"}, "did you mean 'majority'"),
+        ({"lag": -1}, "0 or more"),
+        ({"lag": True}, "0 or more"),
+        ({"on_divergence": "stopp"}, "did you mean 'stop'"),
+        ({"policy": "half frosen"}, "did you mean 'half frozen'"),
+    ],
+)
+def test_options_of_a_merge_are_checked_at_once(options: dict[str, object], message: str) -> None:
+    with pytest.raises(MergeError, match=message) as error:
+        flow(**options)
+    assert error.value.where == "stream clean"
+
+
+def test_a_driver_and_a_lag_need_an_index() -> None:
+    assert (
+        "LMerge R3, half frozen, bounds by majority"
+        in flow(pk.ordered(), key=["k"], driver="majority").query("SELECT * FROM clean").explain()
+    )
+    with pytest.raises(MergeError, match="its own replica"):
+        Flow().stream("a", iter(()), time="ts", schema=SCHEMA).merge("m", ["a", "a"])

@@ -126,3 +126,28 @@ def test_a_query_over_two_replicas_goes_on_after_a_restart(spark: Any, tmp_path:
     second.process_available()
     second.stop()
     assert output(tmp_path) == expected()
+
+
+@pytest.mark.parametrize("key", [None, ["k"]])
+def test_floats_in_their_last_bits_are_one_row(key: list[str] | None, spark: Any) -> None:
+    frames = []
+    for noise in (0.0, 3e-16):
+        rows = [(t, "xy"[t % 2], 0.1 * (t + 1) * (1 + noise)) for t in range(60)]
+        frames.append(spark.createDataFrame(rows, "ts bigint, k string, x double"))
+    merged = pk.merge(frames, time="ts", progress=pk.bounded(20), key=key)
+    found = sorted(tuple(r) for r in merged.collect())
+    assert [r[:2] for r in found] == [(t, "xy"[t % 2]) for t in range(60)]
+
+
+def test_an_aggregate_over_revisions_counts_each_event_once(spark: Any) -> None:
+    flow = pk.Flow(spark)
+    for name, elements in LEASES.items():
+        rows = [
+            (getattr(e, "lateness_time", e.vs), e.vs, e.ve, getattr(e, "v_old", None), *e.payload) for e in elements
+        ]
+        frame = spark.createDataFrame(rows, "at bigint, vs bigint, ve bigint, v_old bigint, user string")
+        flow.stream(name, frame, time="at", progress=pk.bounded(100))
+    flow.merge("clean", list(LEASES), key=["user"], policy="first seen", elements=True)
+    query: Any = flow.query("SELECT count(*) AS n, max(ve) AS last [RANGE 10, SLIDE 10, WA at] FROM clean")
+    assert "settled, since WindowAggregate takes no revisions" in query.explain()
+    assert [(r["n"], r["last"]) for r in query.collect().to_pylist()] == [(2, 12)]

@@ -23,6 +23,7 @@ from penstock.query.naming import fresh, item_name, projected, refuse_twice, uni
 from penstock.query.nodes import Distinct, Node, Project, Select, Union
 from penstock.query.reading import Reading, shown
 from penstock.query.scope import Scope, aggregate_name
+from penstock.query.settle import settled
 from penstock.query.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, parse
 from penstock.query.typing import common_type, converted
 
@@ -41,7 +42,7 @@ def bind(sql: str, catalog: Catalog) -> Node:
     with room_to_recurse():
         try:
             tree, clauses = parse(sql)
-            return bind_tree(tree, clauses, sql, catalog)
+            return settled(bind_tree(tree, clauses, sql, catalog))
         except RecursionError:  # whoever calls has used up the room
             raise QueryError(
                 "The query is nested too deeply.", sql=sql, line=1, column=1, hint="use WITH for parts of it"

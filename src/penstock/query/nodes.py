@@ -233,7 +233,7 @@ class Merge(Nary):
             strictly_ordered=self.algorithm == "R0",
             deterministic_ties=self.algorithm in ("R0", "R1"),
             max_disorder=0 if ordered else None,
-            insert_only=not self.elements,
+            insert_only=not self.elements or self.policy == "conservative",
         )
 
     @property

@@ -16,8 +16,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from penstock.errors import UnsupportedError
 from penstock.model.batch import Row
+from penstock.model.likeness import Likeness
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
+from penstock.model.values import canonical_row
 from penstock.query.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 from penstock.reference.aggregates import aggregate
 from penstock.reference.scalars import Functions, same_row, value_of
@@ -87,6 +89,8 @@ class _Evaluator:
                 return sorted(both, key=lambda item: item[0])  # stable: one row in two branches comes in their order
             case Merge(elements=False):
                 return self._merged(node)
+            case Merge(policy="conservative"):
+                return self._settled(node)
             case Distinct():
                 return self._distinct(node)
             case WindowAggregate():
@@ -110,15 +114,22 @@ class _Evaluator:
 
     def _merged(self, node: Merge) -> list[Placed]:
         """Complete replicas: each row as often as the replica has it that has it most often."""
-        best: dict[object, list[Placed]] = {}
+        return _most([[(place, row) for place, row in self.rows(branch)] for branch in node.branches])
+
+    def _settled(self, node: Merge) -> list[Placed]:
+        """The events that each replica's inserts and adjusts come to, as rows of inserts."""
+        replicas = []
         for branch in node.branches:
-            by_row: dict[object, list[Placed]] = {}
-            for place, row in self.rows(branch):
-                by_row.setdefault(same_row(row), []).append((place, row))
-            for key, placed in by_row.items():
-                if len(placed) > len(best.get(key, ())):
-                    best[key] = placed
-        return sorted((p for placed in best.values() for p in placed), key=lambda item: item[0])
+            events: list[Placed] = []
+            for place, (_, vs, ve, old, *payload) in self.rows(branch):
+                if old is not None:
+                    was = (vs, vs, old, None, *payload)
+                    before = next(i for i, (_, row) in enumerate(events) if same_row(row) == same_row(was))
+                    place, _ = events.pop(before)  # noqa: PLW2901 - an event is where its insert was
+                if ve != vs:
+                    events.append((place, (vs, vs, ve, None, *payload)))
+            replicas.append(events)
+        return _most(replicas)
 
     def _distinct(self, node: Distinct) -> list[Placed]:
         schema = node.schema
@@ -147,6 +158,22 @@ class _Evaluator:
             values = [None if place is None else row[place] for row in members]
             results.append(aggregate(call, values, self.aggregates))
         return results
+
+
+def _most(replicas: list[list[Placed]]) -> list[Placed]:
+    """Each row as often as the replica has it that has it most often; floats within the tolerance of `likeness`."""
+    best: dict[object, list[Placed]] = {}
+    likeness = Likeness()
+    for rows in replicas:
+        by_row: dict[Row, list[Placed]] = {}
+        for place, row in rows:
+            by_row.setdefault(likeness.find(0, canonical_row(row)), []).append((place, row))
+        for key, placed in by_row.items():
+            if key not in best:
+                likeness.add(0, key)
+            if len(placed) > len(best.get(key, ())):
+                best[key] = placed
+    return sorted((p for placed in best.values() for p in placed), key=lambda item: item[0])
 
 
 def _visible(row: Row, schema: Schema) -> Row:

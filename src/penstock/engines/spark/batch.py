@@ -19,7 +19,6 @@ from penstock.engines.spark.ticks import ticks_of, time_of
 from penstock.engines.spark.windows import windowed
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, Punctuated, span_ticks
-from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
 from penstock.query.nodes import (
     ROW_NUMBER,
@@ -41,11 +40,15 @@ BOUND = "__bound"
 TIMES = "__times"
 
 
-def merged(frames: list[DataFrame], schema: Schema, *, repeats: bool) -> DataFrame:
+def merged(frames: list[DataFrame], node: Merge) -> DataFrame:
     """Replicas as one: each row as often as the replica has it that has it most often; with a key, that is once."""
+    schema = node.schema
     names = [f"`{n}`" for n in schema.names]
-    if not repeats:
-        return reduce(DataFrame.union, frames).dropDuplicates(list(schema.names))
+    if node.algorithm == "R0":
+        return reduce(DataFrame.union, frames).dropDuplicates([str(schema.time)])
+    if node.key is not None:
+        key = dict.fromkeys([str(schema.time), *(schema.names[i] for i in node.key)])
+        return reduce(DataFrame.union, frames).dropDuplicates(list(key))
     counted = [f.groupBy(*names).agg(F.count("*").alias(TIMES)) for f in frames]
     most = reduce(DataFrame.union, counted).groupBy(*names).agg(F.max(TIMES).alias(TIMES))
     return most.select(*names, F.explode(F.sequence(F.lit(1), F.col(TIMES).cast("int")))).select(*names)
@@ -76,8 +79,8 @@ class BatchLowering:
                 for frame in frames[1:]:
                     result = result.union(frame)
                 return result
-            case Merge(branches=branches, algorithm=algorithm):
-                return merged([self.lower(b) for b in branches], node.schema, repeats=algorithm in ("R1", "R4"))
+            case Merge(branches=branches):
+                return merged([self.lower(b) for b in branches], node)
             case Distinct(input=below):
                 names = [f.name for f in node.schema.visible]
                 return self.lower(below).dropDuplicates(list(dict.fromkeys([*names, str(node.schema.time)])))

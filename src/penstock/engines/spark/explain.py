@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.engines.spark.partitioning import routes
+from penstock.model.schema import DOUBLE, FLOAT
 from penstock.query.cost import choose_aggregate, choose_spark
 from penstock.query.expressions import USER
 from penstock.query.nodes import Distinct, Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
@@ -16,12 +17,19 @@ _WAYS = {
 
 
 def needs_host(plan: Node) -> bool:
-    """Whether there is something that Spark cannot run natively: an aggregate in Python, or a merge of elements."""
+    """Whether there is something that Spark cannot run natively: an aggregate in Python, or some merges."""
     return any(
-        (isinstance(n, Merge) and n.elements)
+        (isinstance(n, Merge) and _hosted_merge(n))
         or (isinstance(n, WindowAggregate) and any(a.function.startswith(USER) for a in n.aggregates))
         for n in plan.walk()
     )
+
+
+def _hosted_merge(node: Merge) -> bool:
+    """Elements, a driver that is to be believed, an alarm that stops; and floats that no key tells apart."""
+    floats = any(f.type in (FLOAT, DOUBLE) for f in node.schema.fields)
+    keyless = node.key is None and node.algorithm != "R0"
+    return node.elements or node.driver != "leading" or node.on_divergence == "stop" or (floats and keyless)
 
 
 def how_batch(node: Node) -> str:
@@ -35,7 +43,9 @@ def how_batch(node: Node) -> str:
             choice = choose_spark(node)
             return f"Spark: {choice}: {_WAYS[choice.name]}"
         case Merge():
-            return "Spark, native: of whole replicas, each row as often as the one has it that has it most often"
+            return (
+                "Spark, native: of whole replicas, each row as often as the one has it that has it most often; no alarm"
+            )
         case Select() | Project() | Union() | Distinct():
             return "Spark, native"
         case _:

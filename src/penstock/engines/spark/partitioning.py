@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from penstock.model.schema import DOUBLE, FLOAT, DataType
 from penstock.query.expressions import Call, Column, Expression
 from penstock.query.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 
@@ -29,7 +30,7 @@ def routes(plan: Node) -> Routes | None:
         case Distinct(input=below):
             candidates = [Column(f.name, f.type) for f in below.schema.visible]
         case Merge():
-            below, candidates = top, _payload(top)
+            below, candidates = top, _event(top)
         case _:
             return None
     traced = [t for c in candidates if (t := _follow(below, c)) is not None]
@@ -51,12 +52,34 @@ def _topmost_stateful(plan: Node) -> Node | None:
     return node
 
 
+def _event(merge: Merge) -> list[Column]:
+    """The columns by which rows of one event meet: the key and the time, where they are known, or all exact ones.
+
+    R0 tells events apart by the time alone.
+    """
+    schema = merge.schema
+    if merge.algorithm == "R0":
+        names = {schema.time}
+    elif merge.key is not None and not merge.elements:
+        names = {schema.time, *(schema.names[i] for i in merge.key)}
+    else:
+        return _payload(merge)
+    return [Column(f.name, f.type) for f in schema.fields if f.name in names]
+
+
 def _payload(merge: Merge) -> list[Column]:
-    """The columns that say which event a row is about: all of a plain row; start and payload of an element."""
+    """The columns in which rows of one event are equal: the exact ones of a plain row; of an element also its start.
+
+    Replicas may differ in the last bits of floats, so these do not say where a row goes.
+    """
     fields = merge.schema.fields
     if merge.elements:
         fields = (fields[1], *fields[4:])
-    return [Column(f.name, f.type) for f in fields]
+    return [Column(f.name, f.type) for f in fields if not _is_float(f.type)]
+
+
+def _is_float(type_: DataType) -> bool:
+    return type_ in (FLOAT, DOUBLE)
 
 
 def _time(source: Source) -> Column:

@@ -14,7 +14,9 @@ BATCH: dict[str, Support] = {
     "project": Support("native expressions"),
     "user function": Support("Python UDF"),
     "union": Support("native union"),
-    "merge": Support("native over plain rows; hosted where there are adjusts"),
+    "merge": Support(
+        "native over plain rows; hosted where there are adjusts, a driver, an alarm that stops, or floats without a key"
+    ),
     "distinct": Support("native dropDuplicates per instant"),
     "row numbers": no(
         "a DataFrame has no order of arrival: in batch name a column that gives it with arrival=…, or declare one as "
