@@ -148,6 +148,18 @@ class Calendar(Days[N]):
         if self.entries > 2 * self.living + SPARE:
             self._sweep()
 
+    def enter(self, time: int, node: N) -> None:
+        """A node that has not waited yet waits for a time."""
+        node.due = time
+        self.living += 1
+        self.entries += 1
+        day = self._days.get(time)
+        if day is None:
+            self._days[time] = [node]
+            heappush(self._times, time)
+        else:
+            day.append(node)
+
     def forget(self, node: N) -> None:
         """A node waits no more."""
         if node.due is not None:
@@ -238,13 +250,15 @@ class Index(Generic[N]):
         """A new event; nothing can happen to it before its start is passed."""
         self.nodes[node.vs, node.payload] = node
         self.likeness.add(node.vs, node.payload)
-        self.due.wait(node.vs, node)
+        self.due.enter(node.vs, node)
 
     def remove(self, node: N) -> None:
         """An event that is done with."""
         self.nodes.pop((node.vs, node.payload), None)
-        self.likeness.discard(node.vs, node.payload)
-        self.due.forget(node)
+        if self.likeness.known:
+            self.likeness.discard(node.vs, node.payload)
+        if node.due is not None:
+            self.due.forget(node)
 
     def lives(self, node: N) -> bool:
         """Whether a node is still in the index."""

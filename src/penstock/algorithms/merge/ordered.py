@@ -310,7 +310,7 @@ class R2(OrderedMerge):
         if element.vs > self.max_vs:
             self.max_vs = self.oldest_new = element.vs
             self._forget_ties()
-        identity = self._identity(element.payload)
+        identity = None if self.key is None and not has_float(element.payload) else self._identity(element.payload)
         if identity is None:
             self._seen[element.payload] = each.bit
         else:

@@ -136,8 +136,9 @@ class RevisableMerge(LogicalMerge):
         if self.early is not None:
             self._show_early(self.early)
         self.undecided = []
+        counts_unfrozen = self.counts_unfrozen
         for node in self.index.due.take(frozen):
-            if self.counts_unfrozen and node.vs >= self.frozen:
+            if counts_unfrozen and node.vs >= self.frozen:
                 for each in self.inputs.values():
                     each.unfrozen -= self.reports(node, each)
             if not self.decide(node, frozen):
@@ -206,7 +207,8 @@ class RevisableMerge(LogicalMerge):
     def remove(self, node: Any) -> None:
         """An event is done with."""
         self.index.remove(node)
-        self.waiting.discard(node)
+        if self.policy.final_only:
+            self.waiting.discard(node)
 
     @property
     def divergences(self) -> list[Divergence]:

@@ -1,0 +1,63 @@
+"""Where rows of a merge go on Spark, and when Spark may merge natively: decided from the plan, without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock as pk
+from penstock.engines.spark.explain import needs_host
+from penstock.engines.spark.partitioning import routes
+from penstock.query.binder import bind
+from penstock.query.nodes import Node
+
+SCHEMA = "ts bigint, k string, g string, x double"
+
+
+def plan(sql: str, progress: object = None, schema: str = SCHEMA, **options: object) -> Node:
+    flow = pk.Flow()
+    for name in ("a", "b"):
+        flow.stream(name, iter(()), time="ts", schema=schema, progress=progress or pk.bounded(5))  # type: ignore[arg-type]
+    flow.merge("clean", ["a", "b"], **options)  # type: ignore[arg-type]
+    return bind(sql, flow.catalog)
+
+
+def spread(node: Node) -> set[str] | None:
+    found = routes(node)
+    return None if found is None else {str(e) for expressions in found.values() for e in expressions}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {"ts", "k", "g"}),
+        ({"key": ["k"]}, {"ts", "k"}),
+        ({"properties": pk.StreamProperties(ordered=True, strictly_ordered=True)}, {"ts"}),
+    ],
+)
+def test_rows_of_one_event_meet_whatever_the_last_bits_of_their_floats(
+    options: dict[str, object], expected: set[str]
+) -> None:
+    assert spread(plan("SELECT * FROM clean", **options)) == expected
+
+
+def test_an_aggregate_over_a_merge_is_spread_by_exact_columns_only() -> None:
+    counted = "SELECT {0}, count(*) AS n [RANGE 4, SLIDE 4, WA ts] FROM clean GROUP BY {0}"
+    assert spread(plan(counted.format("g"), key=["k"])) == {"g"}
+    assert spread(plan(counted.format("x"), key=["k"])) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "hosted"),
+    [
+        ({"key": ["k"]}, False),
+        ({}, True),
+        ({"schema": "ts bigint, k string"}, False),
+        ({"key": ["k"], "driver": "majority"}, True),
+        ({"key": ["k"], "on_divergence": "stop"}, True),
+        ({"properties": pk.StreamProperties(ordered=True, strictly_ordered=True)}, False),
+    ],
+)
+def test_bounded_replicas_are_merged_natively_where_that_means_the_same(
+    options: dict[str, object], hosted: bool
+) -> None:
+    assert needs_host(plan("SELECT * FROM clean", **options)) is hosted
