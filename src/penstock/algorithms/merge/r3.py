@@ -30,25 +30,25 @@ class R3(RevisableMerge):
     def __init__(self, *args: Any, **options: Any) -> None:
         """As any revisable merge."""
         self.index: Index[Node] = Index()
-        self._nodes, self._due = self.index.nodes, self.index.due
         super().__init__(*args, **options)
         self._first_seen = type(self.policy) is FirstSeen
-        self._quick = self._first_seen and self.width is None
+        self.quick = self._first_seen and self.width is None
 
     # Elements
 
     def push(self, name: str, element: Element) -> list[Element]:
         """The first word on an event, and the same word of another input, are quickly done: that is most elements."""
-        if type(element) is Insert and self._quick:
+        if type(element) is Insert and self.quick:
             vs, end = element.vs, element.ve
             key = (vs, element.payload)
-            node = self._nodes.get(key)
+            index = self.index
+            node = index.nodes.get(key)
             each = self.inputs.get(name)
             if each is not None and vs >= each.stable:
                 if node is None:
                     if vs >= self.frozen and EXACT_TYPES.issuperset(map(type, element.payload)):
-                        self._nodes[key] = node = Node(element.payload, vs, end, each.bit, 0)
-                        self._due.enter(vs, node)
+                        index.nodes[key] = node = Node(element.payload, vs, end, each.bit, 0)
+                        index.due.enter(vs, node)
                         node.out = end
                         self.counts.inserts_in += 1
                         self.counts.inserts_out += 1
