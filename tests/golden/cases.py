@@ -1,0 +1,282 @@
+"""Queries and rows of which every release keeps snapshots; a case is never changed, only added to.
+
+A golden file was written by the release that its folder names, after the first part of a case's rows. Each later
+release must open it and, with the rest of the rows, give what the whole input gives. There is a case for every kind of
+operator and for every shape that its pages can have.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import math
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import penstock as pk
+from penstock.engines.local.builder import Builder
+from penstock.engines.local.execution import LocalExecution
+from penstock.model.batch import Batch
+from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
+from penstock.model.properties import StreamProperties
+from penstock.model.time import END_OF_TIME
+
+FOLDER = Path(__file__).parent / "snapshots"
+COLUMNS = "ts bigint, k string, v bigint, d double, c decimal(20,4), b binary, day date, at timestamp"
+Row = tuple[Any, ...]
+
+
+def rows(count: int = 120) -> list[Row]:
+    """Rows out of order by up to 9, with what each type has besides ordinary values."""
+    odd_texts = ["a", "b", None, "", "ß\0", "日本", "x" * 50, "'"]
+    odd_floats = [1.5, None, math.nan, math.inf, -math.inf, -0.0, 0.0, 1e308, 5e-324]
+    made = []
+    for i in range(count):
+        ts = i + (i * 7) % 10
+        v = None if i % 11 == 3 else (2**62 if i % 13 == 5 else (i * 37) % 23 - 7)
+        c = None if i % 9 == 1 else Decimal(i * 12345) / 10**4
+        day = None if i % 5 == 2 else dt.date(1970 + i % 60, 1 + i % 12, 1 + i % 28)
+        b = None if i % 6 == 4 else bytes([i % 256, 0, 255])
+        at = None if i % 7 == 6 else i * 1_000_003 - 5
+        made.append((ts, odd_texts[(i * 5) % 8], v, odd_floats[(i * 4) % 9], c, b, day, at))
+    return made
+
+
+class Spread:
+    """A user's aggregate with plain partials: an integer beyond 64 bits, a tuple, a set."""
+
+    def lift(self, value: Any) -> Any:
+        return {"sum": value << 80, "ends": (value, value), "seen": {value}}
+
+    def combine(self, left: Any, right: Any) -> Any:
+        ends = min(left["ends"][0], right["ends"][0]), max(left["ends"][1], right["ends"][1])
+        return {"sum": left["sum"] + right["sum"], "ends": ends, "seen": left["seen"] | right["seen"]}
+
+    def lower(self, partial: Any) -> Any:
+        return (partial["sum"] >> 80) % 1000 + (partial["ends"][1] - partial["ends"][0]) % 7 + len(partial["seen"])
+
+
+class Latest:
+    """A user's aggregate whose partials are objects that are no plain data."""
+
+    def lift(self, value: Any) -> Any:
+        return deque([value], maxlen=3)
+
+    def combine(self, left: Any, right: Any) -> Any:
+        return deque(sorted([*left, *right]), maxlen=3)
+
+    def lower(self, partial: Any) -> Any:
+        return sum(partial) % 1000
+
+    def to_state(self, partial: Any) -> Any:
+        return Counter(partial)
+
+    def from_state(self, data: Any) -> Any:
+        return deque(sorted(data.elements()), maxlen=3)
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A query, and how its rows come."""
+
+    name: str
+    sql: str
+    progress: Any = field(default_factory=lambda: pk.bounded(9))
+    aggregate: str | None = None
+    """Which way to aggregate is to run, where the planner would choose another."""
+    form: str = "rows"
+    merge: dict[str, Any] | None = None
+    """The stream is merged of two replicas."""
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.snapshot"
+
+    def execution(self) -> LocalExecution:
+        """A fresh run."""
+        flow = pk.Flow()
+        names = ("one", "two") if self.merge is not None else ("s",)
+        for name in names:
+            flow.stream(name, [], time="ts", schema=COLUMNS, progress=self.progress)
+        if self.merge is not None:
+            flow.merge("s", list(names), **self.merge)
+        flow.aggregate("spread", Spread, "bigint").aggregate("latest", Latest, "bigint")
+        flow.function("twice", _twice, "bigint")
+        query: Any = flow.query(self.sql)
+        found: LocalExecution = query.execution(Builder(flow.catalog, aggregate=self.aggregate))
+        return found
+
+    def inputs(self, execution: LocalExecution) -> list[tuple[str, Batch]]:
+        """The whole input in batches of different sizes; replicas by turns, the second one behind."""
+        schemas = {n.stream: n.operator.schema for n in execution.graph.nodes if n.stream is not None}
+        parts = {name: list(_cut(self._rows())) for name in schemas}
+        if self.merge is not None:
+            parts["two"] = [[], [], *parts["two"]]
+            parts["one"] += [[], []]
+        found = []
+        for at in range(len(next(iter(parts.values())))):
+            for name, schema in schemas.items():
+                if parts[name][at]:
+                    batch = Batch(schema, parts[name][at])
+                    found.append((name, Batch(schema, table=batch.table) if self.form == "arrow" else batch))
+        return found
+
+    def _rows(self) -> list[Row]:
+        made = rows()
+        if self.merge is not None:  # time and text are a key
+            return sorted({(r[0], r[1]): r for r in made}.values(), key=_by_time)
+        if isinstance(self.progress, type(pk.punctuated("true"))):
+            return [r if i % 20 != 19 else (r[0] - 15, "punct", *[None] * 6) for i, r in enumerate(made)]
+        return made
+
+    def half(self, execution: LocalExecution) -> tuple[list[tuple[str, Batch]], list[tuple[str, Batch]]]:
+        """What came before the snapshot, and what comes after it, which begins so that the state counts.
+
+        A row that is late if one remembers how far the stream was, and rows that have been there; of replicas, the one
+        that is behind.
+        """
+        inputs = self.inputs(execution)
+        before, after = inputs[: len(inputs) // 2], inputs[len(inputs) // 2 :]
+        if self.merge is not None:
+            return before, sorted(after[:2], key=lambda i: i[0], reverse=True) + after[2:]
+        name, last = before[-1]
+        seen = [row for _, batch in before for row in batch.rows]
+        newest = sorted(seen, key=lambda row: row[0])[-6:]
+        again = Batch(last.schema, [(0, *seen[0][1:]), *[r for r in newest if r[1] != "punct"]])
+        return before, [(name, again), *after]
+
+
+def _twice(value: int | None) -> int | None:
+    return None if value is None else value * 2 % 1000
+
+
+def _by_time(row: Row) -> Any:
+    return (row[0], str(row))
+
+
+def _cut(whole: list[Row]) -> Iterator[list[Row]]:
+    sizes, at = [1, 40, 3, 1, 25, 10, 1, 39], 0
+    for size in sizes:
+        yield whole[at : at + size]
+        at += size
+
+
+def feed(execution: LocalExecution, inputs: list[tuple[str, Batch]]) -> list[Batch | Punctuation]:
+    return [out for name, batch in inputs for out in execution.feed(name, batch)]
+
+
+NUMBERS = "count(*) AS n, avg(v) AS av, max(v) AS mv, min(d) AS d0, sum(d) AS sd, var_pop(d) AS pd, max(at) AS a1"
+TABLES = "count(v) AS n, sum(c) AS sc, max(k) AS mk, min(c) AS c0, count(DISTINCT d) AS dd, max(day) AS md"
+EXACT = "count(*) AS n, count(v) AS nv, sum(c) AS sc, avg(c) AS ac, count(DISTINCT k) AS dk"
+SLIDING = "[RANGE 30, SLIDE 7, WA ts]"
+TUMBLING = "[RANGE 25, SLIDE 25, WA ts]"
+
+CASES = [
+    Golden("ingest-ordered", "SELECT * FROM s", pk.ordered()),
+    Golden("ingest-bounded", "SELECT ts, k, twice(v) AS x FROM s WHERE v > 0"),
+    Golden("ingest-rows", "SELECT ts, k FROM s", pk.bounded(rows=7)),
+    Golden("ingest-punctuated", "SELECT ts, k, v FROM s", pk.punctuated("k = 'punct'")),
+    Golden("ingest-per-source", "SELECT ts, k, v FROM s", pk.per_source("k", idle=30, disorder=9)),
+    Golden("distinct", "SELECT DISTINCT k, d FROM s"),
+    Golden("distinct-all", "SELECT DISTINCT * FROM s", form="arrow"),
+    Golden("union", "SELECT k, v FROM s WHERE v > 3 UNION ALL SELECT k, v FROM s"),
+    Golden("row-numbers", "SELECT count(*) AS n, max(v) AS m [RANGE 9 rows, SLIDE 4 rows, WA row-num] FROM s"),
+    Golden("columnar-tumbling", f"SELECT k, {NUMBERS} {TUMBLING} FROM s GROUP BY k"),
+    Golden("columnar-tumbling-arrow", f"SELECT k, {NUMBERS} {TUMBLING} FROM s GROUP BY k", form="arrow"),
+    Golden("columnar-sliding", f"SELECT k, b, {NUMBERS} {SLIDING} FROM s GROUP BY k, b"),
+    Golden("columnar-sliding-arrow", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", form="arrow"),
+    Golden("columnar-no-groups", f"SELECT {NUMBERS} {SLIDING} FROM s", form="arrow"),
+    Golden("paned", f"SELECT k, {TABLES} {SLIDING} FROM s GROUP BY k", aggregate="paned"),
+    Golden("paned-differential", f"SELECT k, {EXACT} {SLIDING} FROM s GROUP BY k", aggregate="paned"),
+    Golden("paned-odd-keys", f"SELECT d, day, {EXACT} {SLIDING} FROM s GROUP BY d, day", aggregate="paned"),
+    Golden("wid", f"SELECT k, {TABLES} {SLIDING} FROM s GROUP BY k", aggregate="wid"),
+    Golden("wid-odd-keys", f"SELECT c, at, {EXACT} {SLIDING} FROM s GROUP BY c, at", aggregate="wid"),
+    Golden("user-aggregates", f"SELECT k, spread(v) AS x, latest(v) AS y {SLIDING} FROM s GROUP BY k"),
+    Golden("user-aggregates-tumbling", f"SELECT spread(v) AS x, latest(v) AS y {TUMBLING} FROM s", aggregate="wid"),
+    Golden(
+        "nested-windows",
+        f"SELECT max(n) AS m [RANGE 28, SLIDE 14, WA window_end] "
+        f"FROM (SELECT k, count(*) AS n {SLIDING} FROM s GROUP BY k) i",
+    ),
+    Golden("merge-r2", "SELECT * FROM s", pk.ordered(), merge={"key": ["k"]}),
+    Golden("merge-r3", "SELECT * FROM s", merge={"key": ["k"]}),
+    Golden("merge-r3-lag", "SELECT ts, k, v FROM s", merge={"key": ["k"], "lag": 5, "policy": "conservative"}),
+    Golden("merge-r4", "SELECT * FROM s", merge={}),
+    Golden("merge-r4-majority", "SELECT ts, k, d FROM s", merge={"driver": "majority"}),
+    Golden("merge-then-windows", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", merge={"key": ["k"]}),
+]
+
+
+# Merges by themselves
+
+
+def told(shift: int, *, revised: bool, ties: bool) -> list[Element]:
+    """What a replica says: events of text, numbers and what floats have besides, a bound after every fifth."""
+    said: list[Element] = []
+    for i in range(24):
+        vs = i // 2 if ties else i
+        payload = (f"p{i}", [i, 2**70, None][i % 3], [0.5, math.inf, None, -0.0][i % 4])
+        end = vs + 3 + i % 5
+        said.append(Insert(payload, vs, end + shift if revised else end))
+        if revised and shift:
+            said.append(Adjust(payload, vs, end + shift, end))
+        if i % 5 == 4:
+            said.append(linear("vs", vs - 1))
+    return [*said, linear("vs", END_OF_TIME)]
+
+
+@dataclass(frozen=True)
+class GoldenMerge:
+    """A merge of two replicas that is fed by hand."""
+
+    name: str
+    algorithm: str
+    properties: StreamProperties
+    revised: bool = False
+    ties: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"{self.name}.snapshot"
+
+    def merge(self) -> Any:
+        """A fresh one."""
+        return pk.merge({"a": [], "b": []}, properties=self.properties, algorithm=self.algorithm, **self.options)
+
+    def half(self) -> tuple[list[tuple[str, Element]], list[tuple[str, Element]]]:
+        """What came before the snapshot, and what comes after it; the second replica is behind."""
+        one, two = (told(shift, revised=self.revised, ties=self.ties) for shift in (0, 2))
+        both = [("a", e) for e in one[:6]]
+        for left, right in itertools.zip_longest(one[6:], two):
+            both += [("a", left)] if left is not None else []
+            both += [("b", right)] if right is not None else []
+        return both[:30], both[30:]
+
+
+_KEY = frozenset({"p"})
+MERGES = [
+    GoldenMerge("lmerge-r0", "R0", StreamProperties(ordered=True, strictly_ordered=True, deterministic_ties=True)),
+    GoldenMerge("lmerge-r1", "R1", StreamProperties(ordered=True, deterministic_ties=True), ties=True),
+    GoldenMerge("lmerge-r2", "R2", StreamProperties(ordered=True, key=_KEY), ties=True),
+    *[
+        GoldenMerge(
+            f"lmerge-{name.lower()}-{policy.replace(' ', '-')}",
+            name,
+            StreamProperties(insert_only=False, key=key, lifetime=None),
+            revised=True,
+            ties=True,
+            options={"policy": policy, **more},
+        )
+        for name, key in (("R3", _KEY), ("R4", None))
+        for policy, more in (("first seen", {}), ("half frozen", {"lag": 2}), ("conservative", {"driver": "majority"}))
+    ],
+    GoldenMerge("lmerge-r3-minus", "R3-", StreamProperties(insert_only=False, key=_KEY), revised=True, ties=True),
+    GoldenMerge(
+        "lmerge-cleanse", "Cleanse + R1", StreamProperties(insert_only=False, key=_KEY), revised=True, ties=True
+    ),
+]
