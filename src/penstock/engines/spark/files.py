@@ -13,11 +13,12 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -38,6 +39,10 @@ CORRUPT = "_corrupt_record"
 REASON = "_corrupt_reason"
 """Why."""
 Batches = Iterator[pa.RecordBatch]
+SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException,)
+"""What Spark raises; a session in this process passes some errors of the JVM on as they are."""
+if find_spec("py4j") is not None:
+    SPARK_ERRORS += (import_module("py4j.protocol").Py4JError,)
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,7 @@ def files_named() -> Iterator[None]:
     """While Spark reads files: one that it cannot read is an error of ours that names it."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         text = str(error)
         if "FAILED_READ_FILE" not in text and "penstock.errors.SourceError" not in text:
             raise
@@ -295,7 +300,7 @@ def _parquet(
     reader = spark.read.option("recursiveFileLookup", "true").option("mergeSchema", str(len(files) > 1).lower())
     try:
         frame = reader.parquet(*paths)
-    except (PySparkException, Py4JError):  # it tells of the footers; Arrow may read them, or tells of the file
+    except SPARK_ERRORS:  # it tells of the footers; Arrow may read them, or tells of the file
         return _by_arrow(spark, files, time, declared, time_format)
     if declared is not None:
         _require(declared, frame.columns, "parquet")
