@@ -91,3 +91,12 @@ class StorageError(PenstockError):
 
 class LeaseError(StorageError):
     """Another driver holds the place, or has taken it over."""
+
+
+class RunError(PenstockError):
+    """A running query has failed; `stack` is all that its host says about it."""
+
+    def __init__(self, what: str, *, where: str = "", got: str = "", hint: str = "", stack: str = "") -> None:
+        """The reason first."""
+        self.stack = stack
+        super().__init__(what, where=where, got=got, hint=hint)

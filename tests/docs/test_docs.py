@@ -59,7 +59,8 @@ def test_python_runs_on_spark(page: Path, tmp_path: Path) -> None:
     """In a process of its own, since Spark's idea of the current folder is that of the process that started it."""
     found = PYTHON[page]
     script = "".join(f"{block.text}\nprint({END!r}, flush=True)\n" for block in found)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # as in an activated environment
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PATH": path}
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=tmp_path,

@@ -25,7 +25,7 @@ def main(home: Path, name: str, files: int) -> None:
         if not run.is_active:
             run.wait()
         time.sleep(0.2)
-    run.finish()
+    run.finish(for_good=True)
 
 
 if __name__ == "__main__":

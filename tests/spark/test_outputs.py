@@ -45,7 +45,7 @@ def test_two_pipelines_write_and_one_folder_has_every_result_once(spark: Any, tm
     assert led.items() <= expected().items()
 
     write_files(tmp_path / "b", slow, 25, range(3, 12))
-    b.finish()
+    b.finish(for_good=True)
     merge = merged(tmp_path)
     assert output(tmp_path) == expected()
     assert merge.ended

@@ -16,11 +16,12 @@ from penstock.engines.spark.explain import how_batch, how_node, how_streaming, n
 from penstock.engines.spark.files import files_named
 from penstock.engines.spark.run import SparkRun, start
 from penstock.engines.spark.serving import check_can_host
+from penstock.engines.spark.session import other_meaning
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.support import STREAMING, batch_support
 from penstock.engines.spark.types import spark_ddl
-from penstock.errors import StreamError
+from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.query import Query
 from penstock.query.catalog import Catalog
 from penstock.query.explain import explain
@@ -57,13 +58,38 @@ class SparkQuery(Query):
         arrivals = {name for name, source in self._sources.items() if source.arrival is not None}
         supported = STREAMING if self.is_streaming else batch_support(plan, arrivals)
         check(plan, "Spark streaming" if self.is_streaming else "Spark batch", supported)
-        self._is_hosted = self.is_streaming or needs_host(plan)
+        self._is_hosted()
+
+    def _is_hosted(self) -> bool:
+        """Whether the query graph runs in Spark's workers; in batch it does only where Spark's own operators cannot.
+
+        A hosted batch takes each stream at once, so that an order of arrival would go unseen: that is refused.
+        """
+        if self.is_streaming:
+            return True
+        setting = other_meaning(self.spark)
+        if setting is None and not needs_host(self.plan):
+            return False
+        ordered = [n.name for n in self._nodes if self._sources[n.name.lower()].arrival is not None]
+        if ordered:
+            raise UnsupportedError(
+                "A batch that is hosted cannot follow the order of an arrival column.",
+                where=f"stream {ordered[0]}",
+                got=setting or "an aggregate in Python, or a merge of elements",
+                hint="leave arrival out, or run as a stream or in-process"
+                + ("" if setting is None else f"; or set {setting.partition('=')[0]} to true"),
+            )
+        return True
 
     def explain(self) -> str:
         """The plan as a tree, with how Spark runs each operator and why."""
-        if not self._is_hosted:
+        if not self._is_hosted():
             return explain(self.plan, how_batch)
-        return f"{how_streaming(self.plan, self.hosted().buckets)}\n{explain(self.plan, how_node)}"
+        how = how_streaming(self.plan, self.hosted().buckets)
+        setting = None if self.is_streaming else other_meaning(self.spark)
+        if setting is not None:
+            how += f"; Spark's own operators would answer differently under {setting}"
+        return f"{how}\n{explain(self.plan, how_node)}"
 
     @property
     def stream_names(self) -> list[str]:
@@ -83,7 +109,7 @@ class SparkQuery(Query):
     @property
     def df(self) -> Any:
         """The result as a DataFrame; a streaming one is for `writeStream` in append mode."""
-        if self._is_hosted:
+        if self._is_hosted():
             return self._output("result")
         names = [f.name for f in self.schema.visible]
         return BatchLowering(self.catalog, self._sources).lower(self.plan).select(*names)
@@ -91,7 +117,7 @@ class SparkQuery(Query):
     @property
     def late(self) -> Any:
         """The late rows as a DataFrame: stream, bound, row as JSON."""
-        if self._is_hosted:
+        if self._is_hosted():
             return self._output("late")
         lowering = BatchLowering(self.catalog, self._sources)
         judged = [lowering.late(n) for n in self._nodes if self._is_judged(n)]

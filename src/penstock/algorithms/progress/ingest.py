@@ -251,6 +251,8 @@ class BatchIngest(Ingest):
 
     limit: int | None = None
     """What is reached with the batch at hand: its rows beyond that are too far ahead."""
+    greatest: int | None = None
+    """The greatest time of the rows that were on time, since somebody set it to None."""
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Split the batch; progress waits for `advance`."""
@@ -265,6 +267,8 @@ class BatchIngest(Ingest):
             split = self.split(batch, batch.times(), self.marks(batch), before)
             yield from split.rejected
             if len(split.on_time):
+                newest = int(split.on_time.times().max())
+                self.greatest = newest if self.greatest is None else max(self.greatest, newest)
                 yield split.on_time
 
     def announce(self, summary: Any) -> None:

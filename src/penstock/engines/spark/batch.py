@@ -14,7 +14,7 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.columns import column
-from penstock.engines.spark.sources import SparkSource
+from penstock.engines.spark.sources import AS_JSON, SparkSource
 from penstock.engines.spark.ticks import ticks_of, time_of
 from penstock.engines.spark.windows import windowed
 from penstock.errors import UnsupportedError
@@ -144,7 +144,7 @@ class BatchLowering:
 
     def late(self, node: Source) -> DataFrame:
         """The late rows: stream, bound, row as JSON."""
-        row = F.to_json(F.struct(*[F.col(f"`{n}`") for n in node.schema.names]), {"ignoreNullFields": "false"})
+        row = F.to_json(F.struct(*[F.col(f"`{n}`") for n in node.schema.names]), AS_JSON)
         return (
             self.judged(node)
             .filter(self.is_late(node))

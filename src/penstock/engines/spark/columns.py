@@ -1,7 +1,8 @@
 """Expressions as Spark columns.
 
-Spark's own operators are the meaning the other evaluators copy, so most calls map one to one. A user's Python function
-becomes a UDF; timestamps reach it as UTC datetimes, as they do in-process.
+Spark's own operators are the meaning the other evaluators copy, so most calls map one to one. What would look at the
+session's time zone is said in UTC instead (`utc.py`). A user's Python function becomes a UDF; timestamps reach it as
+UTC datetimes, as they do in-process.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from penstock.engines.spark import utc
+from penstock.engines.spark.types import spark_type
 from penstock.model.schema import DataType
 from penstock.query import expressions as e
 from penstock.query.catalog import UserFunction
@@ -49,13 +52,6 @@ _SAME_NAME = frozenset(
         "floor",
         "ceil",
         "sqrt",
-        "year",
-        "month",
-        "day",
-        "hour",
-        "minute",
-        "second",
-        "date_trunc",
     ]
 )
 _OTHER_NAME = {"substring": "substr", "int_divide": "div"}
@@ -72,8 +68,12 @@ def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> C
             if name.startswith(e.USER):
                 return _user(functions[name.removeprefix(e.USER)], expression, functions)
             parts = [column(a, functions) for a in args]
-            if name == "cast" and args[0].type.name in ("string", "timestamp"):
-                return _cast_text_or_time(parts[0], args[0].type, type_)
+            if name == "cast":
+                return _cast(parts[0], args[0].type, type_)
+            if name in utc.PARTS:
+                return utc.part_of(name, parts[0])
+            if name == "date_trunc" and isinstance(args[0], e.Literal):
+                return utc.truncated(str(args[0].value), parts[1])
             if name == "like":
                 return _like(parts, args[1])
             return _call(name, parts, str(type_))
@@ -82,7 +82,7 @@ def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> C
 def _literal(value: Any, type_: DataType) -> Column:
     """A constant that Spark sees as one: a cast around it would change the precision it gives to decimals."""
     if value is None:
-        return F.lit(None) if type_.name == "void" else F.lit(None).cast(str(type_))
+        return F.lit(None) if type_.name == "void" else F.lit(None).cast(spark_type(type_))
     if type_.name == "timestamp":
         return F.timestamp_micros(F.lit(value).cast("bigint"))
     is_plain = type_.name in ("decimal", "string", "boolean", "double")
@@ -90,15 +90,18 @@ def _literal(value: Any, type_: DataType) -> Column:
     return F.lit(value) if is_plain or is_natural else F.lit(value).cast(str(type_))
 
 
-def _cast_text_or_time(part: Column, source: DataType, target: DataType) -> Column:
-    if source.name == "timestamp" and target.name == "bigint":
-        return F.unix_micros(part)
-    if source.name == "string" and target.name == "timestamp":
-        # Spark takes a time of day for one of today; elsewhere it is no timestamp, so here it is none either.
-        without_date = part.rlike(r"^[\x00-\x20\x7f]*(T|[0-9]{0,2}:)")
-        refusal = F.raise_error(F.concat(F.lit("Not a timestamp, but a time of day: "), part))
-        return F.when(without_date, refusal).otherwise(part.cast("timestamp"))
-    return part.cast(str(target))
+def _cast(part: Column, source: DataType, target: DataType) -> Column:
+    match source.name, target.name:
+        case "timestamp", "bigint":
+            return F.unix_micros(part)
+        case "timestamp", "string":
+            return utc.text_of(part)
+        case "string", "timestamp":
+            return utc.time_of_text(part)
+        case "date", "timestamp":
+            return utc.start_of(part)
+        case _:
+            return part.cast(spark_type(target))
 
 
 def _like(parts: list[Column], pattern: e.Expression) -> Column:
@@ -129,8 +132,6 @@ def _call(name: str, parts: list[Column], type_: str) -> Column:
             return parts[0].isNull()
         case "in":
             return _either([parts[0] == option for option in parts[1:]])
-        case "cast":
-            return parts[0].cast(type_)
         case "time_add":
             return F.timestamp_micros(F.unix_micros(parts[0]) + parts[1])
         case "case":

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from penstock.algorithms.progress.ingest import BatchIngest
 from penstock.algorithms.progress.trackers import tracker_for
 from penstock.algorithms.state import seal, unseal
 from penstock.engines.local.builder import Builder
@@ -114,13 +115,10 @@ class HostedGraph:
             for stream, summary in summaries.items():
                 if summary is not None:
                     self.graph.announce(stream, summary)
-        greatest: dict[str, int] = {}
         for stream, blobs in sorted(arrivals.rows.items()):
             schema = self.sources[stream].schema
-            batch = concat(schema, [unpack_batch(schema, b) for b in blobs])
-            if len(batch) and self.sources[stream].max_ahead is None:
-                greatest[stream] = int(batch.times().max())
-            self.graph.push(stream, batch)
+            self.graph.push(stream, concat(schema, [unpack_batch(schema, b) for b in blobs]))
+        greatest = self._greatest()
         read = 0
         for stream, notes in sorted(arrivals.notes.items()):
             self._advance(stream, notes, summaries[stream])
@@ -160,6 +158,16 @@ class HostedGraph:
         if bounds:
             assert source.schema.time is not None
             self.graph.push(stream, linear(source.schema.time, max(bounds)))
+
+    def _greatest(self) -> dict[str, int]:
+        """Per stream the greatest time of this micro-batch's rows that were on time."""
+        found = {}
+        for nodes in self.graph.sources.values():
+            entrance = nodes[0].operator
+            if isinstance(entrance, BatchIngest) and entrance.greatest is not None:
+                found[str(nodes[0].stream)] = entrance.greatest
+                entrance.greatest = None
+        return found
 
     def _entered(self) -> int:
         return sum(nodes[0].statistics.rows_out for nodes in self.graph.sources.values())

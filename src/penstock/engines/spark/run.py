@@ -15,21 +15,25 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from penstock.engines.local.execution import DEAD_SCHEMA
+from penstock.engines.spark.failure import failure_of, told
 from penstock.engines.spark.manifest import check_manifest, manifest_of
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.writing import KINDS, Output, Writer
-from penstock.errors import CheckpointError, StreamError
+from penstock.errors import CheckpointError, RunError, StreamError
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, show_ticks
 from penstock.query.catalog import Catalog
+from penstock.query.closing import closing_bound
 from penstock.query.nodes import Node
 from penstock.storage.files import Place, place_of
 from penstock.storage.folders import OutputFolder, Owner, describe
 from penstock.storage.home import Home, checked_name, open_home
-from penstock.storage.log import RecordLog
+from penstock.storage.log import Record, RecordLog
 from penstock.storage.retention import Retention
 
+ENDED = "ended.json"
+"""There once `finish` was asked to end the streams of a query for good."""
 RETAINED = "spark.sql.streaming.minBatchesToRetain"
 
 
@@ -68,19 +72,27 @@ class SparkRun:
         return bool(self.streaming.isActive)
 
     @property
+    def exception(self) -> RunError | None:
+        """Why the run has failed, the reason first; None if it has not. Its `stack` is all that Spark says."""
+        return failure_of(self.streaming, self.query.name)
+
+    @property
     def progress(self) -> dict[str, Any]:
         """Where the rows have gone so far, micro-batches done, and how far the output has come.
 
-        `bound` is that for people, `frontier` the same in ticks, and `ended` whether it has come to the end. It costs
-        the reading of one record.
+        `bound` is that for people, `frontier` the same in ticks, and `ended` whether it has come to the end. `status`
+        is `running`, `stopped` or `failed`, and `reason` the first line of why. It costs the reading of one record.
         """
         last = self._log.last()
         totals = {"read": 0, "on_time": 0, "late": 0, "dead": 0, **(last.totals if last is not None else {})}
         if "punctuation" not in totals:
             totals["punctuation"] = totals["read"] - sum(totals[k] for k in ("on_time", "late", "dead"))
         frontier = last.frontier if last is not None else None
+        failed = None if self.is_active else self.exception
         return {
             **totals,
+            "status": "running" if self.is_active else "stopped" if failed is None else "failed",
+            "reason": None if failed is None else failed.what,
             "batches": 0 if last is None else last.number + 1,
             "bound": None if frontier is None else show_ticks(frontier, self.query.schema.domain),
             "frontier": frontier,
@@ -100,26 +112,41 @@ class SparkRun:
     def reached(self, batches: int) -> bool:
         """Whether so many micro-batches are done, or the run has ended; an error in it is raised here."""
         if not self.is_active:
-            self.streaming.awaitTermination()
+            self.wait()
             return True
         return bool(self.progress["batches"] >= batches)
 
     def process_available(self) -> None:
-        """Until everything that has come is processed."""
-        self.streaming.processAllAvailable()
+        """Until everything that has come is processed; if the run fails, its error is raised."""
+        with told(self.query.name):
+            self.streaming.processAllAvailable()
 
-    def finish(self) -> None:
-        """Process what has come, close every stream, put out the windows that were still open, and stop."""
+    def finish(self, *, for_good: bool = False) -> None:
+        """Process what has come, close every stream, put out the windows that were still open, and stop.
+
+        Streams are closed up to the end of the last window that holds a row: started again, rows from there on are on
+        time, and rows before it are late. With `for_good` they have ended, which whoever reads the output is told, and
+        the query does not start again. That is so in any case where a row can matter for ever, as elements can.
+        """
         self.process_available()
-        for stream in self.query.stream_names:
-            self.punctuate(stream, END_OF_TIME)
-        self.process_available()
+        last = self._log.last()
+        starts = [t for s, t in last.greatest.items() if s] if last is not None else []
+        closing = closing_bound(self.query.plan, max(starts)) if starts else None
+        if for_good or (starts and closing is None):
+            closing = END_OF_TIME
+            (self.home / ENDED).write_json({"by": "finish"})
+        if closing is not None:
+            for stream in self.query.stream_names:
+                self.punctuate(stream, closing)
+            self.process_available()
         self.stop()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until the run ends by itself; whether it did."""
         try:
-            ended = self.streaming.awaitTermination() if timeout is None else self.streaming.awaitTermination(timeout)
+            with told(self.query.name):
+                waited = () if timeout is None else (timeout,)
+                ended = self.streaming.awaitTermination(*waited)
         finally:
             if not self.is_active:
                 self._lease.release()
@@ -177,6 +204,7 @@ def _streaming(
     _check_places(outputs)
     writer = Writer(home, outputs)
     _check_checkpoint(home, writer)
+    _check_open(home.place, writer.log.last())
     for output in outputs:
         if output.folder is not None:
             output.folder.claim()
@@ -189,7 +217,7 @@ def _streaming(
     stream = stream.option("checkpointLocation", (home.place / "checkpoint").uri)
     if trigger is not None:
         stream = stream.trigger(**trigger)
-    with served(hosted.spark, hosted.settings):
+    with told(query.name), served(hosted.spark, hosted.settings):
         return stream.start()
 
 
@@ -258,6 +286,18 @@ def _check_checkpoint(home: Home, writer: Writer) -> None:
         hint="one of them was deleted, restored from a copy, or made by an earlier release; restore the other as well, "
         "or start over with another flow path and another folder",
     )
+
+
+def _check_open(home: Place, last: Record | None) -> None:
+    """Streams that were ended from outside do not begin again: every row would be late."""
+    if last is not None and last.frontier == END_OF_TIME and (home / ENDED).exists():
+        raise CheckpointError(
+            "The streams of this query have ended.",
+            where=str(home),
+            got="run.finish() has closed them for good",
+            hint="give the query another name or flow path; to go on later, use run.stop(), or run.finish() without "
+            "for_good where windows come to an end",
+        )
 
 
 def _check_manifest(home: Place, query: Startable, buckets: int | None) -> int:

@@ -1,7 +1,8 @@
 """Spark sessions: what Penstock asks of one, and a pleasant one for a single machine.
 
-Only Spark's public API is used, so a session may also be a Spark Connect client. The meaning of expressions is Spark's
-ANSI meaning in UTC; a session that is set otherwise would answer differently from the other evaluators and is refused.
+Only Spark's public API is used, so a session may also be a Spark Connect client. Any session serves. Times are in UTC
+whatever its zone (`utc.py`), a query gets the settings that it needs (`serving.py`), and where a setting would change
+what Spark's own operators answer, a batch is hosted instead, which means the same in every session and is slower.
 """
 
 from __future__ import annotations
@@ -20,29 +21,25 @@ from pyspark.sql import SparkSession
 from penstock.engines.spark.serving import CHANGELOG, PROVIDER, ROCKSDB
 from penstock.errors import StreamError
 
-UTC_NAMES = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "+00:00", "UTC+0", "UTC+00:00"})
+_MEANING = {"spark.sql.ansi.enabled": "true", "spark.sql.decimalOperations.allowPrecisionLoss": "true"}
+"""Under other values Spark's expressions have other results, or other types."""
 
 
 def check_session(spark: object) -> None:
-    """Refuse a session under which expressions would mean something else."""
-    conf = getattr(spark, "conf", None)
-    if conf is None or not hasattr(spark, "createDataFrame"):
+    """Refuse what is no session."""
+    if getattr(spark, "conf", None) is None or not hasattr(spark, "createDataFrame"):
         raise StreamError(
             "Not a Spark session.", got=type(spark).__name__, hint="pk.Flow(SparkSession.builder.getOrCreate())"
         )
-    zone = conf.get("spark.sql.session.timeZone")
-    if zone not in UTC_NAMES:
-        raise StreamError(
-            "The session's time zone is not UTC.",
-            got=str(zone),
-            hint="spark.conf.set('spark.sql.session.timeZone', 'UTC')",
-        )
-    if str(conf.get("spark.sql.ansi.enabled")).lower() != "true":
-        raise StreamError(
-            "The session does not use ANSI SQL.",
-            got="spark.sql.ansi.enabled=false",
-            hint="spark.conf.set('spark.sql.ansi.enabled', 'true')",
-        )
+
+
+def other_meaning(spark: SparkSession) -> str | None:
+    """The setting under which Spark's own expressions do not mean what they mean here, if there is one."""
+    for key, value in _MEANING.items():
+        found = str(spark.conf.get(key)).lower()
+        if found != value:
+            return f"{key}={found}"
+    return None
 
 
 def local_session(

@@ -26,6 +26,8 @@ from penstock.model.conform import DeadLetter
 from penstock.model.formats import check_delimiter, file_kind
 from penstock.model.schema import Schema, timed
 
+AS_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
+"""How rows are kept as text: every column, times in UTC."""
 _TABLE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,2}")
 
 
@@ -66,7 +68,7 @@ class SparkSource:
 
     def dead_letters(self, stream: str) -> DataFrame:
         """The bad rows with their reason."""
-        row = F.to_json(F.struct(*[F.col(f"`{f.name}`") for f in self.schema.fields]), {"ignoreNullFields": "false"})
+        row = F.to_json(F.struct(*[F.col(f"`{f.name}`") for f in self.schema.fields]), AS_JSON)
         if CORRUPT in self.frame.columns:
             row = F.coalesce(F.col(CORRUPT), row)
         bad = self.frame.select(self._problem.alias("reason"), row.alias("row")).filter("reason IS NOT NULL")

@@ -32,6 +32,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.columns import column
+from penstock.engines.spark.session import other_meaning
 from penstock.engines.spark.sources import SparkSource
 from penstock.errors import StreamError
 from penstock.model.progress import Progress, Punctuated
@@ -93,6 +94,14 @@ def _check(name: str, source: SparkSource, progress: Progress) -> None:
         )
     if EVENT_TIME in source.schema:
         raise StreamError(f"The stream has a column {EVENT_TIME} of its own.", where=where, hint="rename it before")
+    setting = other_meaning(source.frame.sparkSession)
+    if setting is not None:
+        raise StreamError(
+            "The session would read the punctuation's condition differently.",
+            where=where,
+            got=setting,
+            hint=f"spark.conf.set('{setting.partition('=')[0]}', 'true')",
+        )
     policy = source.frame.sparkSession.conf.get(_POLICY)
     if policy != "min":
         raise StreamError(

@@ -17,7 +17,7 @@ PACKED = "bucket bigint, stream string, rows binary, note binary"
 The bucket's rows, and a note (progress of the whole part, dead letters, closing).
 """
 TAGGED = "kind string, body binary"
-"""One row per kind of output of a bucket: result, late, dead, punctuation, counts."""
+"""One row per kind of output of a bucket: result, late, dead, punctuation, counts, progress."""
 
 
 def pack(table: pa.Table) -> bytes:

@@ -1,0 +1,125 @@
+"""Why a run has failed, said first.
+
+Spark wraps a failure several times: an error in a user's function arrives as the text of a Python traceback, in a Java
+exception, in a Python exception, in a Java exception again. What somebody needs to know is the innermost: an error of
+Penstock's own with its four parts, else the exception that ended the last traceback, else what Spark says itself.
+It is found in the text, since that is all that crosses processes, and is the same through Spark Connect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+
+from penstock.errors import RunError
+
+_OWN = re.compile(r"^penstock\.errors\.\w+: (?P<what>.*)$", re.MULTILINE)
+_PARTS = (("where", "  where: "), ("got", "  got:   "), ("hint", "  try:   "))
+_CONTINUED = " " * 9
+_JAVA = re.compile(r"^(?:: |Caused by: )(?P<type>[\w.$]+)(?:: (?P<text>.*))?$", re.MULTILINE)
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\] ")
+_PLACE = re.compile(r'^ +File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)$')
+_WRAPPERS = ("PythonException", "Py4JJavaError", "Py4JException", "StreamingQueryException", "SparkConnectException")
+_WRAPPING = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "PYTHON_EXCEPTION")
+_OTHER_PYTHON = re.compile(r"No module named '(penstock|pyarrow|pandas|numpy)|PYTHON_VERSION_MISMATCH")
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a Python traceback ended: the exception, and the line of code that raised it."""
+
+    reason: str
+    place: str
+
+
+def failure_of(streaming: Any, name: str) -> RunError | None:
+    """Why a streaming query has failed, or None if it has not."""
+    error = streaming.exception()
+    return None if error is None else explained(str(error), name)
+
+
+@contextlib.contextmanager
+def told(name: str) -> Iterator[None]:
+    """Errors of Spark inside are raised with their reason first."""
+    try:
+        yield
+    except PySparkException as error:
+        raise explained(str(error), name) from None
+
+
+def explained(stack: str, name: str) -> RunError:
+    """The error that a text of Spark's tells of."""
+    where = f"query {name}"
+    own = _own(stack)
+    if own is not None:
+        own["where"] = f"{where}: {own['where']}" if "where" in own else where
+        return RunError(**own, stack=stack)
+    ended = _last_traceback(stack)
+    if ended is not None:
+        at = f"{where}, {ended.place}" if ended.place else where
+        return RunError(ended.reason, where=at, hint=_hint(stack), stack=stack)
+    reason, root = _of_spark(stack)
+    return RunError(reason, where=where, got=root, hint=_hint(stack), stack=stack)
+
+
+def _own(stack: str) -> dict[str, str] | None:
+    """The parts of the last error of ours in a text."""
+    found = list(_OWN.finditer(stack))
+    if not found:
+        return None
+    parts = {"what": found[-1]["what"]}
+    current = ""
+    for line in stack[found[-1].end() + 1 :].splitlines():
+        begun = next(((key, mark) for key, mark in _PARTS if line.startswith(mark)), None)
+        if begun is not None:
+            current = begun[0]
+            parts[current] = line.removeprefix(begun[1])
+        elif current and line.startswith(_CONTINUED):
+            parts[current] += f"\n{line}"
+        else:
+            break
+    return parts
+
+
+def _last_traceback(stack: str) -> _Ended | None:
+    """How the last traceback ended that did not end in an exception of Spark's which only wraps another."""
+    found: _Ended | None = None
+    inside, place = False, ""
+    for line in stack.splitlines():
+        if line.endswith("Traceback (most recent call last):"):
+            inside, place = True, ""
+        elif inside and (at := _PLACE.match(line)) is not None:
+            place = f"{at['file']}, line {at['line']}, in {at['name']}"
+        elif inside and line and not line.startswith(" "):
+            inside = False
+            kind, _, text = line.partition(": ")
+            short = kind.rpartition(".")[2]
+            if short not in _WRAPPERS and " " not in kind:
+                found = _Ended(f"{short}: {text}" if text else short, place)
+    return found
+
+
+def _of_spark(stack: str) -> tuple[str, str]:
+    """What Spark says, and the cause at the bottom of it."""
+    java = [(m["type"].rpartition(".")[2], m["text"] or "") for m in _JAVA.finditer(stack)]
+    root = ": ".join(p for p in java[-1] if p) if java else ""
+    said = [text for _, text in java] + stack.splitlines()
+    for text in said:
+        for condition in _CONDITION.finditer(text):
+            if condition["name"] not in _WRAPPING:
+                reason = text[condition.start() :]
+                return reason, root if root and root not in reason and reason not in root else ""
+    first = next((line for line in stack.splitlines() if line.strip()), "The run has failed.")
+    return root or first, ""
+
+
+def _hint(stack: str) -> str:
+    if _OTHER_PYTHON.search(stack):
+        return f"Spark's workers run another Python: start the session with PYSPARK_PYTHON={sys.executable}"
+    return "run.exception.stack has all that Spark says"

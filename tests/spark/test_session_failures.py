@@ -1,0 +1,129 @@
+"""A run that has failed says so, and says why first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import penstock as pk
+from penstock.engines.spark.failure import explained
+from penstock.errors import RunError, SourceError
+
+SQL = "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s"
+
+
+def worker(text: str) -> str:
+    """How Spark tells of an error in a Python worker, in its outline."""
+    return (
+        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An "
+        "error occurred in the user provided function in foreach batch sink. Reason: An exception was raised by the "
+        "Python Proxy. Return Message: Traceback (most recent call last):\n"
+        '  File "/x/py4j/clientserver.py", line 1, in _call_proxy\n    call()\n'
+        "pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python worker:\n"
+        f"Traceback (most recent call last):\n{text}\n\nJVM stacktrace:\n\tat org.apache.spark.X(X.scala:1)\n"
+    )
+
+
+def test_our_own_error_keeps_its_four_parts() -> None:
+    original = SourceError("A file is bad.", where="line 1\n         two\n         ^", got="garbage", hint="mend it")
+    text = worker(f'  File "/x/host.py", line 3, in run\n    go()\npenstock.errors.SourceError: {original}')
+    error = explained(text, "talkers")
+    assert (error.what, error.got, error.hint) == ("A file is bad.", "garbage", "mend it")
+    assert error.where == "query talkers: line 1\n         two\n         ^"
+    assert str(error).splitlines()[0] == "A file is bad."
+    assert error.stack == text
+
+
+def test_another_error_is_told_with_the_line_that_raised_it() -> None:
+    error = explained(worker('  File "/home/me/job.py", line 7, in parse\n    x\nmy.own.Boom: not a number'), "q")
+    assert error.what == "Boom: not a number"
+    assert error.where == "query q, /home/me/job.py, line 7, in parse"
+    assert "run.exception.stack" in error.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["ModuleNotFoundError: No module named 'penstock'", "X: [PYTHON_VERSION_MISMATCH] 3.9"]
+)
+def test_workers_of_another_python_are_told_how_to_get_the_right_one(text: str) -> None:
+    assert "PYSPARK_PYTHON=" in explained(worker(f'  File "/x", line 1, in f\n    x\n{text}'), "q").hint
+
+
+def test_what_spark_says_itself_and_the_cause_below_it() -> None:
+    text = (
+        "Py4JJavaError: An error occurred while calling o1.collectToPython.\n"
+        ": org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet.\n"
+        "\tat org.apache.spark.X(X.scala:1)\n"
+        "Caused by: java.lang.RuntimeException: a.parquet is not a Parquet file\n\tat y\n"
+    )
+    error = explained(text, "q")
+    assert error.what.startswith("[FAILED_READ_FILE.NO_HINT] Error while reading file a.parquet.")
+    assert error.got == "RuntimeException: a.parquet is not a Parquet file"
+    assert explained("something else\nmore", "q").what == "something else"
+
+
+def broken_sink(frame: Any, number: int) -> None:
+    raise OSError("disk full")
+
+
+def refusing_sink(frame: Any, number: int) -> None:
+    raise SourceError("The table is locked.", where="table x", got="a lock", hint="unlock it")
+
+
+def boom(value: int) -> int:
+    raise ValueError(f"boom at {value}")
+
+
+CASES: dict[str, tuple[str, Callable[[Any], Any], Any, str, str]] = {
+    "function": (
+        "json",
+        lambda f: f.withColumn("t", F.udf(boom, "bigint")("t")),
+        None,
+        "ValueError: boom at 1",
+        "in boom",
+    ),
+    "sink": ("json", lambda f: f, broken_sink, "OSError: disk full", "in broken_sink"),
+    "own": ("json", lambda f: f, refusing_sink, "The table is locked.", "query q: table x"),
+    "spark": ("parquet", lambda f: f, None, "[FAILED_READ_FILE", "query q"),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("case", CASES)
+def test_a_failed_run_says_why(spark: Any, tmp_path: Path, case: str) -> None:
+    kind, change, sink, reason, where = CASES[case]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0").write_text(json.dumps({"t": 1}))
+    frame = change(spark.readStream.schema("t bigint").format(kind).load(str(tmp_path / "in")))
+    flow = pk.Flow(spark, path=str(tmp_path / "flow")).stream("s", frame, time="t", progress=pk.bounded(0))
+    run = flow.query(SQL, name="q").start(sink or str(tmp_path / "out"))
+    with pytest.raises(RunError) as raised:
+        run.finish()
+    assert str(raised.value).startswith(reason)
+    assert where in raised.value.where
+    assert len(raised.value.stack.splitlines()) > 10
+    error = run.exception
+    assert error is not None
+    assert str(error).startswith(reason)
+    assert run.progress["status"] == "failed"
+    assert run.progress["reason"].startswith(reason)
+    for ask in (run.process_available, run.wait, lambda: run.reached(99)):
+        with pytest.raises(RunError):
+            ask()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_a_run_that_has_not_failed_says_that(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    frame = spark.readStream.schema("t bigint").json(str(tmp_path / "in"))
+    flow = pk.Flow(spark, path=str(tmp_path / "flow")).stream("s", frame, time="t")
+    run = flow.query(SQL, name="q").start(str(tmp_path / "out"))
+    assert (run.exception, run.progress["status"], run.progress["reason"]) == (None, "running", None)
+    run.stop()
+    assert (run.exception, run.progress["status"], run.progress["reason"]) == (None, "stopped", None)
