@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.algorithms.aggregates.functions import UserAggregate
@@ -74,7 +75,8 @@ class Flow:
         Args:
             name: what queries call it.
             source: a DataFrame, an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, or an
-                iterable of dicts or elements; on Spark also the name of a table.
+                iterable of dicts or elements; on Spark also the name of a table, or a
+                `spark.readStream` that is not loaded yet, which gets the stream's name.
             time: the column that progresses: a timestamp, a date, text with timestamps, or an integer.
             progress: how far the stream has come, `pk.ordered()` unless said otherwise.
             schema: a DDL string where the source does not tell; values that do not fit become dead letters.
@@ -103,7 +105,7 @@ class Flow:
                 hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)",
             )
         try:
-            opened = self._open(source, time, schema, arrival, time_format, delimiter)
+            opened = self._open(self._loaded(source, name), time, schema, arrival, time_format, delimiter)
             self._check_progress(name, opened.schema, progress)
         except StreamError as error:
             raise StreamError(
@@ -111,8 +113,25 @@ class Flow:
             ) from None
         found: Schema = opened.schema
         self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress)))
-        self._sources[name.lower()] = opened
+        self._sources[name.lower()] = self._with_name(opened, source)
         return self
+
+    def _loaded(self, source: Any, name: str) -> Any:
+        """A reader that is not loaded yet is loaded under the stream's name."""
+        if self.spark is None:
+            return source
+        from penstock.engines.spark.readers import is_reader, loaded
+
+        return loaded(self.spark, source, name) if is_reader(source) else source
+
+    def _with_name(self, opened: Any, source: Any) -> Any:
+        """A source on Spark knows whether Spark has a name for it."""
+        if self.spark is None:
+            return opened
+        from penstock.engines.spark.readers import can_name, is_reader, names_are_on
+
+        named = can_name(self.spark) if is_reader(source) else names_are_on(self.spark)
+        return replace(opened, named=named)
 
     def _open(
         self,

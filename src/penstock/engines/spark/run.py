@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from penstock.engines.local.execution import DEAD_SCHEMA
 from penstock.engines.spark.failure import failure_of, told
 from penstock.engines.spark.manifest import check_manifest, manifest_of
+from penstock.engines.spark.readers import check_names
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.writing import KINDS, Output, Writer
@@ -194,6 +195,7 @@ def _streaming(
     control = home.place / "control"
     control.make_folder()
     hosted = query.hosted(control=control.uri, buckets=kept)
+    check_names(home.place, named=hosted.named)
     schemas = {"result": query.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
     places = {
         "result": targets[0],

@@ -40,6 +40,8 @@ class SparkSource:
     arrival: str | None = None
     unread: tuple[DeadLetter, ...] = ()
     """Rows that never got into the DataFrame."""
+    named: bool = False
+    """Whether Spark knows the source of the stream by a name, see `readers`."""
 
     @property
     def is_streaming(self) -> bool:

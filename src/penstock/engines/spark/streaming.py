@@ -22,6 +22,7 @@ from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.host import BatchHost, GraphProcessor
 from penstock.engines.spark.mapper import ControlMapper, Mapper
 from penstock.engines.spark.partitioning import routes
+from penstock.engines.spark.readers import CONTROL, loaded
 from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.types import spark_ddl
@@ -60,13 +61,14 @@ class Hosted:
         self.spark, self.plan, self.catalog, self.sources, self.control = spark, plan, catalog, sources, control
         self.route = routes(plan)
         self.buckets = 1 if self.route is None else buckets or default_buckets(spark)
+        self.named = all(sources[n.name.lower()].named for n in plan.walk() if isinstance(n, Source))
         first = next(n for n in plan.walk() if isinstance(n, Source))
         self.late_schema = late_schema(first.schema)
 
     @property
     def settings(self) -> dict[str, str]:
         """What the session must be set to while the query starts, see `serving`."""
-        return query_settings(self.spark, self.buckets, named=False)
+        return query_settings(self.spark, self.buckets, named=self.named)
 
     def tagged(self) -> DataFrame:
         """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
@@ -74,7 +76,8 @@ class Hosted:
         if self.control is not None:
             columns = f"stream string, bound bigint, {CORRUPT} string"
             reader = self.spark.readStream.schema(columns).option("columnNameOfCorruptRecord", CORRUPT)
-            bounds = reader.option("cleanSource", "delete").json(self.control)
+            reader = reader.option("cleanSource", "delete").format("json").option("path", self.control)
+            bounds = loaded(self.spark, reader, CONTROL) if self.named else reader.load()
             streams = tuple(dict.fromkeys(n.name for n in self.plan.walk() if isinstance(n, Source)))
             packed = packed.union(bounds.mapInArrow(_function(ControlMapper(self.buckets, streams)), PACKED))
         return packed.groupBy("bucket").transformWithStateInPandas(

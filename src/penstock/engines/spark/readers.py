@@ -1,0 +1,63 @@
+"""Streaming sources with names, so that a query can be given more of them later.
+
+Spark keeps the position of a source under its number among the query's sources, unless every source has a name and the
+session says so from the first checkpoint on; that cannot be switched on later. A DataFrame that somebody else has
+loaded cannot be named any more. So a stream may also be declared over a reader that is not loaded yet
+(`spark.readStream.format(…).option("path", …)`): it is loaded here, under the stream's name. A query all of whose
+sources have names, as those that Penstock reads itself do, can have sources added and removed.
+
+Through Spark Connect a plan is analysed again and again under what the session says then, so names are only given if
+the session itself is set for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.engines.spark.serving import EVOLUTION, served
+from penstock.errors import CheckpointError
+from penstock.storage.files import Place
+
+CONTROL = "penstock_control"
+SOURCES = "sources.json"
+
+
+def is_reader(source: object) -> bool:
+    """Whether it is a reader of a stream that has not been loaded."""
+    return type(source).__name__ == "DataStreamReader"
+
+
+def names_are_on(spark: Any) -> bool:
+    """Whether the session asks for names; then every streaming DataFrame in it has them."""
+    return str(spark.conf.get(EVOLUTION, None) or "false").lower() == "true"
+
+
+def can_name(spark: Any) -> bool:
+    """Whether sources can be named in this session."""
+    return names_are_on(spark) or not type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def loaded(spark: Any, reader: Any, name: str) -> Any:
+    """The DataFrame of a reader, under a name where that can be."""
+    if not can_name(spark):
+        return reader.load()
+    with served(spark, {} if names_are_on(spark) else {EVOLUTION: "true"}):
+        return reader.name(name.lower()).load()
+
+
+def check_names(home: Place, *, named: bool) -> None:
+    """A checkpoint keeps to names or to numbers: under the other its sources would be read from the beginning."""
+    file = home / SOURCES
+    if not file.exists():
+        file.write_json({"named": named})
+    saved = bool(file.read_json()["named"])
+    if saved != named:
+        had, has = ("names", "numbers") if saved else ("numbers", "names")
+        raise CheckpointError(
+            "The checkpoint keeps its sources in another way.",
+            where=str(home),
+            got=f"it goes by {had}, and now they would go by {has}",
+            hint="declare every stream over a reader that is not loaded, as before"
+            if saved
+            else "declare the streams over loaded DataFrames, as before",
+        )
