@@ -6,7 +6,7 @@ import time
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from penstock.engines.local.column_functions import column_function
@@ -35,6 +35,7 @@ def defined(text: str, pattern: str) -> bool:
     return len(text) in places
 
 
+@example("\\", "%\\\\")  # an escaped backslash at the end
 @given(st.text("ab%_\\\n😀", max_size=12), st.text("ab%_\\\n😀", max_size=9))
 def test_all_forms_agree_with_the_definition(text: str, pattern: str) -> None:
     assume(not wrong_escape(pattern))

@@ -41,6 +41,11 @@ def expression_of(pattern: str) -> str:
     return first + "".join(f"(?>.*?{piece})" for piece in middle if piece) + ".*" + last
 
 
+def linear_expression_of(pattern: str) -> str:
+    """The same for engines of regular expressions that never try twice, and so have no atomic groups."""
+    return rf"(?s)\A{'.*'.join(_pieces(pattern))}\z"
+
+
 def _pieces(pattern: str) -> list[str]:
     """The regular expressions of what stands between the `%`."""
     pieces = [""]
@@ -56,7 +61,7 @@ def _pieces(pattern: str) -> list[str]:
 
 
 def _literal(char: str) -> str:
-    return "\\" + char if char.isascii() and not char.isalnum() else char
+    return "\\" + char if char.isascii() and not (char.isalnum() or char == "_") else char
 
 
 def is_simple(pattern: str) -> bool:

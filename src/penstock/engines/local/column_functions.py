@@ -19,6 +19,7 @@ from penstock.errors import EvaluationError
 from penstock.model.schema import VOID, DataType, Schema
 from penstock.model.text import read_timestamp
 from penstock.query.expressions import Call, Column, Expression, Literal, walk
+from penstock.query.like import ESCAPE, linear_expression_of
 from penstock.query.typing import common_type
 
 ColumnFunction = Callable[[pa.Table], Any]
@@ -95,7 +96,7 @@ def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction 
         case "like":
             pattern = call.args[1]
             if isinstance(pattern, Literal) and isinstance(pattern.value, str):
-                return lambda table: pc.match_like(parts[0](table), pattern.value)
+                return _like(pattern.value, parts[0])
         case "time_add":
             return lambda table: pc.cast(
                 _checked(pc.add_checked, pc.cast(parts[0](table), pa.int64()), parts[1](table)), call.type.arrow
@@ -137,6 +138,14 @@ def _part(function: Callable[..., Any], part: ColumnFunction) -> ColumnFunction:
         return pc.cast(function(value), pa.int32())
 
     return apply
+
+
+def _like(pattern: str, part: ColumnFunction) -> ColumnFunction:
+    """Arrow's own LIKE takes an escaped backslash at an end for two."""
+    if ESCAPE not in pattern:
+        return lambda table: pc.match_like(part(table), pattern)
+    expression = linear_expression_of(pattern)
+    return lambda table: pc.match_substring_regex(part(table), expression)
 
 
 def _bools(value: Any) -> Any:
