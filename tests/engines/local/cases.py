@@ -10,7 +10,7 @@ from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
-from penstock.model.progress import Progress, bounded, ordered, per_source
+from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.model.tdb import TDB
@@ -45,7 +45,14 @@ def catalog(progress: Progress, *names: str) -> Catalog:
 
 
 PROGRESS = st.sampled_from(
-    [ordered(), bounded(12), bounded(100), bounded(rows=3), per_source("k", idle=20, disorder=5)]
+    [
+        ordered(),
+        bounded(12),
+        bounded(100),
+        bounded(rows=3),
+        per_source("k", idle=20, disorder=5),
+        punctuated("k = 'c'", whole_stream=True),
+    ]
 )
 
 
@@ -75,7 +82,8 @@ class Case:
     def expected(self) -> tuple[TDB, tuple[int, ...]]:
         """What the oracle says, and the bound after each batch."""
         judged = judge(
-            self.progress, 0, self.batches, granularity="row", source_index=1, domain=SCHEMA.domain
+            self.progress, 0, self.batches, granularity="row", source_index=1, domain=SCHEMA.domain,
+            is_punctuation=lambda row: row[1] == "c",
         )  # fmt: skip
         late = [place for place, (_, is_late) in enumerate(judged.data) if is_late]
         return evaluate(self.plan, [("s", row) for row, _ in judged.data], late=late), judged.bounds
@@ -141,6 +149,8 @@ def plain_queries(draw: st.DrawFn) -> Case:
                 "SELECT sum(v) AS x [RANGE 4 rows, SLIDE 3 rows, WA row-num] FROM s WHERE k = 'a'",
                 "SELECT k, count(*) AS n [RANGE 5 rows, SLIDE 2 rows, WA row-num] FROM s UNION s GROUP BY k",
                 "SELECT max(ts) AS t [RANGE TUMBLING 3 rows, WA row-num] FROM (SELECT ts FROM s WHERE v > 3) i",
+                "SELECT count(*) AS n [RANGE 4 rows, SLIDE 4 rows, WA row-num] FROM s UNION ALL "
+                "SELECT count(*) AS n [RANGE 8, SLIDE 4, WA ts] FROM s",
                 "SELECT sum(n) AS m [RANGE 3 rows, SLIDE 3 rows, WA row-num] "
                 "FROM (SELECT count(*) AS n [RANGE 8, SLIDE 4, WA ts] FROM s) i",
                 "SELECT max(n) AS m [RANGE 24, SLIDE 8, WA window_end] "

@@ -201,7 +201,10 @@ class RowIngest(Ingest):
                 yield self.ahead(batch.select(~admitted), refused)
                 batch, times = batch.select(admitted), times[admitted]
         marks = self.marks(batch)
-        before, state = self.tracker.by_row(state, times, marks)
+        if self.by_arrival and not self.is_punctuated:
+            before = np.full(len(times), MIN_TICK, np.int64)
+        else:
+            before, state = self.tracker.by_row(state, times, marks)
         self.pages.put("progress", state)
         split = self.split(batch, times, marks, np.maximum(before, self.outside()))
         yield from split.rejected

@@ -109,22 +109,26 @@ class SourcesTracker:
         if state["first"] is None and len(times):
             state["first"] = int(times[0])
         greatest, sources = state["greatest"], found.sources
-        bound, least = state["bound"], END_OF_TIME  # as long as the least is not known, every row is looked at
+        bound, newest = state["bound"], state["newest"]
+        least = END_OF_TIME  # as long as the least is not known, every row is looked at
         reach = END_OF_TIME if self.idle is None else self.idle
+        own = [greatest.get(source, MIN_TICK) for source in sources]
         before = []
         for time, code in zip(times.tolist(), found.codes.tolist(), strict=True):
             before.append(bound)
-            if time < bound:
-                continue
-            source = sources[code]
-            known = greatest.get(source)
-            if known is not None and known > least and time - least <= reach and time > known:
-                greatest[source] = time
-                state["newest"] = max(state["newest"], time)
-            elif _raise(state, source, time):
-                self._settle(state)
-                bound = state["bound"]
-                least = END_OF_TIME if state["awaited"] else state["heap"][0][0]
+            if time > own[code] > least and time - least <= reach:
+                if time >= bound:
+                    own[code] = greatest[sources[code]] = time
+                    if time > newest:  # noqa: PLR1730 - a call to max costs more than all the rest
+                        newest = time
+            elif time >= bound:
+                state["newest"] = newest
+                if _raise(state, sources[code], time):
+                    own[code] = time
+                    self._settle(state)
+                    bound, newest = state["bound"], state["newest"]
+                    least = END_OF_TIME if state["awaited"] else state["heap"][0][0]
+        state["newest"] = newest
         return np.array(before, np.int64)
 
     def _started(self, state: State | None) -> State:

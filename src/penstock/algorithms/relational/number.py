@@ -40,6 +40,11 @@ class NumberOperator(Operator):
         else:
             yield Batch(self.schema, [(*row, n) for n, row in enumerate(batch.rows, first)])
         self.pages.put("next", following)
+        yield from self.pass_on()
+
+    def pass_on(self) -> Outputs:
+        """How far numbering has come, if that is of use."""
+        following: int = self.pages.get("next") or 0
         if self.passed_on.advance(self.pages, (following - self.origin) // self.step):
             yield self.output_bound(following)
 
