@@ -1,0 +1,50 @@
+"""What buckets tell for the record of a micro-batch, without Spark: greatest starts, and the state of progress."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.mapper import Mapper
+from penstock.engines.spark.wire import load
+from penstock.model.progress import bounded
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import schema_of
+from penstock.query.binder import bind
+from penstock.query.catalog import Catalog, StreamInfo
+from penstock.query.nodes import Source
+
+pytestmark = pytest.mark.spark
+SCHEMA = schema_of([("ts", "bigint"), ("v", "int")], "ts")
+
+
+def told(max_ahead: int | None, *batches: list[int]) -> list[Any]:
+    """The progress after each micro-batch, of a query with one bucket."""
+    catalog = Catalog()
+    catalog.add_stream(StreamInfo("s", SCHEMA, bounded(5), StreamProperties(), max_ahead))
+    plan = bind("SELECT ts, v FROM s", catalog)
+    (source,) = [n for n in plan.walk() if isinstance(n, Source)]
+    mapper, host = Mapper(source, catalog, (), 1), HostedGraph(plan, catalog)
+    found = []
+    for times in batches:
+        arrivals = Arrivals()
+        table = pa.table({"ts": pa.array(times, pa.int64()), "v": pa.array([0] * len(times), pa.int32())})
+        for packed in mapper(iter(table.to_batches())):
+            for row in packed.to_pylist():
+                arrivals.add(row["stream"], row["rows"], row["note"])
+        found += [load(body) for kind, body in host.run(arrivals) if kind == "progress"]
+    return found
+
+
+def test_the_greatest_start_of_each_micro_batch() -> None:
+    first, second = told(None, [3, 9, 4], [8])
+    assert (first["greatest"], second["greatest"]) == ({"s": 9}, {"s": 8})
+    assert second["trackers"] == {"s": (9, None)}
+
+
+def test_a_row_from_the_far_future_is_not_the_greatest() -> None:
+    (last,) = told(100, [3, 9, 4, 10**9])
+    assert last["greatest"] == {"s": 9}
