@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 import penstock as pk
 from penstock.engines.spark.mapper import Mapper
+from penstock.engines.spark.sources import refuse_alike
 from penstock.engines.spark.wire import load_note, unpack
+from penstock.errors import StreamError
 from penstock.model.batch import rows_of
 from penstock.query.nodes import Source
 
@@ -32,3 +35,9 @@ def test_times_in_another_form_and_records_that_were_not_parsed() -> None:
         ("at is null", '{"at": null, "k": "c"}'),
         (f"at is not epoch_ms: {2**62}", f'{{"at": {2**62}, "k": "d"}}'),
     ]
+
+
+def test_names_that_spark_takes_for_one_are_refused() -> None:
+    refuse_alike(["a", "b"])
+    with pytest.raises(StreamError, match=r"Two columns have the same name(.|\n)*a, A"):
+        refuse_alike(["a", "b", "A"])

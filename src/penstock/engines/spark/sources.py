@@ -96,14 +96,13 @@ def open_spark_source(
     if not _is_frame(source):
         given = [source] if isinstance(source, str | os.PathLike) else cast(Sequence[Any], source)
         files = open_files(spark, [os.fspath(p) for p in given], time, schema, time_format, delimiter)
-        _check_arrival(arrival, list(files.frame.columns))
+        _check_arrival(arrival, list(files.schema.names))
+        refuse_alike(files.schema.names)
         return SparkSource(files.schema, files.frame, arrival)
     if delimiter is not None:
         check_delimiter(delimiter, None)
     frame = cast(DataFrame, source)
-    double = {n for n in frame.columns if frame.columns.count(n) > 1}
-    if double:
-        raise StreamError("Two columns have the same name.", got=", ".join(sorted(double)), hint="rename one of them")
+    refuse_alike(frame.columns)
     _check_arrival(arrival, frame.columns)
     if schema is None:
         found = schema_from_spark(frame.drop(CORRUPT).schema)
@@ -114,6 +113,14 @@ def open_spark_source(
             "The input lacks columns of the schema.", got=", ".join(missing), hint=f"it has {', '.join(frame.columns)}"
         )
     return SparkSource(schema, frame, arrival)
+
+
+def refuse_alike(names: Sequence[str]) -> None:
+    """Refuse names that differ in case only, which Spark takes for one."""
+    lower = [n.lower() for n in names]
+    double = [n for n in names if lower.count(n.lower()) > 1]
+    if double:
+        raise StreamError("Two columns have the same name.", got=", ".join(double), hint="rename one of them")
 
 
 def _check_arrival(arrival: str | None, columns: list[str]) -> None:
