@@ -69,6 +69,10 @@ class EvaluationError(PenstockError):
     """An expression has no value under ANSI rules: overflow, division by zero, a cast that fails."""
 
 
+class Failure(EvaluationError):
+    """A failure of which only the reason is left, kept until the result that it spoils is due."""
+
+
 class CheckpointError(PenstockError):
     """Saved state cannot be used: another format version, or another query."""
 
@@ -100,3 +104,22 @@ class RunError(PenstockError):
         """The reason first."""
         self.stack = stack
         super().__init__(what, where=where, got=got, hint=hint)
+
+
+class DeadLetterError(PenstockError):
+    """More rows are dead than `max_dead` allows. What was counted and kept up to here stays."""
+
+
+class InternalError(PenstockError):
+    """Penstock contradicts itself: rows that were read are in no count, or in two. Please report it."""
+
+
+def reason_of(error: BaseException) -> str:
+    """An error on one line, as the reason of a dead letter: what, where, and after a colon what was got."""
+    if isinstance(error, Failure):
+        return error.what
+    if not isinstance(error, PenstockError):
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    where = f" ({error.where})" if error.where else ""
+    got = f": {error.got}" if error.got else ""
+    return " ".join(f"{error.what.rstrip('.')}{where}{got}".split())

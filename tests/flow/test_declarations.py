@@ -156,7 +156,7 @@ def run(rows: list[dict[str, Any]], progress: Progress, schema: str | None = Non
 
 def test_rows_with_a_null_or_unreadable_time_are_dead_letters() -> None:
     query = run([{"t": 1, "k": "a"}, {"t": None, "k": "b"}, {"t": "soon", "k": "c"}], pk.ordered())
-    assert query.counts == {"read": 3, "on_time": 1, "late": 0, "dead": 2, "punctuation": 0, "skipped": 0}
+    assert query.counts == {"read": 3, "on_time": 1, "late": 0, "dead": 2, "punctuation": 0, "skipped": 0, "failed": 0}
     assert query.dead_letters["reason"].to_pylist() == ["t is null", "t is not a bigint: 'soon'"]
     assert query.dead_letters["row"].to_pylist()[0] == '{"t": null, "k": "b"}'
 
@@ -164,7 +164,7 @@ def test_rows_with_a_null_or_unreadable_time_are_dead_letters() -> None:
 def test_punctuation_that_goes_backwards_is_a_dead_letter() -> None:
     rows = [{"t": t, "k": k} for t, k in ((5, "a"), (10, "p"), (8, "p"), (9, "a"), (10, "p"), (12, "a"))]
     query = run(rows, pk.punctuated("k = 'p'"))
-    assert query.counts == {"read": 6, "on_time": 2, "late": 1, "dead": 1, "punctuation": 2, "skipped": 0}
+    assert query.counts == {"read": 6, "on_time": 2, "late": 1, "dead": 1, "punctuation": 2, "skipped": 0, "failed": 0}
     (reason,) = query.dead_letters["reason"].to_pylist()
     assert reason == "punctuation goes backwards, below the bound 10"
     assert query.late["bound"].to_pylist() == [10]

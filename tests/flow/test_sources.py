@@ -105,7 +105,7 @@ def test_rows_that_cannot_be_read_are_dead_letters(tmp_path: Path) -> None:
         "ts is not a timestamp: 'yesterday'",
         "v is not a bigint: 'x'",
     ]
-    assert query.counts == {"read": 5, "on_time": 1, "late": 0, "dead": 4, "punctuation": 0, "skipped": 0}
+    assert query.counts == {"read": 5, "on_time": 1, "late": 0, "dead": 4, "punctuation": 0, "skipped": 0, "failed": 0}
 
 
 def test_an_empty_stream_gives_nothing() -> None:

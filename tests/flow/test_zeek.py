@@ -21,6 +21,7 @@ def test_a_bound_beyond_the_disorder_leaves_nothing_late() -> None:
         "dead": 0,
         "punctuation": 0,
         "skipped": 0,
+        "failed": 0,
     }
     assert not zeek.expected(query.plan, rows, zeek.late_numbers(query.late)).difference(got)
 

@@ -9,7 +9,6 @@ import pytest
 
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution
-from penstock.errors import EvaluationError
 from penstock.model.batch import Batch
 from penstock.model.progress import ordered
 from penstock.model.properties import StreamProperties
@@ -17,7 +16,7 @@ from penstock.model.schema import schema_of
 from penstock.model.text import read_timestamp
 from penstock.query.binder import bind
 from penstock.query.catalog import Catalog, StreamInfo
-from penstock.reference import evaluate
+from penstock.reference import evaluate, outcome
 
 SCHEMA = schema_of(
     [
@@ -159,6 +158,16 @@ def test_values_are_sparks(expression: str, expected: object) -> None:
         ("CAST(12345.678 AS DECIMAL(5,2))", "overflow"),
     ],
 )
-def test_what_has_no_value_is_our_own_error(expression: str, part: str) -> None:
-    with pytest.raises(EvaluationError, match=part):
-        values(expression)
+def test_what_has_no_value_is_a_dead_letter_with_the_same_reason_by_rows_by_columns_and_by_the_oracle(
+    expression: str, part: str
+) -> None:
+    own = catalog()
+    plan = bind(f"SELECT {expression} AS x FROM s", own)
+    (letter,) = outcome(plan, [("s", ROW)]).dead
+    assert part in letter.reason
+    rows = Batch(SCHEMA, [ROW])
+    for batch in (rows, Batch(SCHEMA, table=rows.table)):
+        execution = LocalExecution(plan, own, Builder(own))
+        assert not [x for x in execution.feed("s", batch) if isinstance(x, Batch)]
+        (found,) = execution.dead_letters().to_pylist()
+        assert found == {"stream": "s", "operator": plan.label, "reason": letter.reason, "row": letter.row}

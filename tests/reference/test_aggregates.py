@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from penstock.errors import EvaluationError
+from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.schema import BIGINT, DOUBLE, STRING, DataType, decimal
 from penstock.query.expressions import AggregateCall
 from penstock.reference.aggregates import aggregate
@@ -134,5 +134,5 @@ def test_a_user_aggregate_never_sees_nulls() -> None:
 
 
 def test_an_unknown_aggregate_is_named() -> None:
-    with pytest.raises(EvaluationError, match="user aggregate is not known"):
+    with pytest.raises(UnsupportedError, match="user aggregate is not known"):
         aggregate(AggregateCall("user:nope", "x", STRING, "r"), ["a"], {})

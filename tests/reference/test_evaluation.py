@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
-import pytest
-
-from penstock.errors import EvaluationError
 from penstock.model.batch import Row
 from penstock.model.progress import ordered
 from penstock.model.properties import StreamProperties
@@ -16,7 +14,7 @@ from penstock.model.text import read_timestamp
 from penstock.model.time import MINUTE, SECOND
 from penstock.query.binder import bind
 from penstock.query.catalog import Catalog, StreamInfo, UserFunction
-from penstock.reference import evaluate
+from penstock.reference import evaluate, outcome
 
 PLAIN = schema_of([("ts", "bigint"), ("srcIP", "string"), ("length", "int"), ("cost", "decimal(8,2)")], "ts")
 CLOCK = schema_of([("ts", "timestamp"), ("srcIP", "string"), ("length", "int")], "ts")
@@ -269,9 +267,29 @@ def test_a_timestamp_is_cast_as_it_is_written() -> None:
     ]
 
 
-def test_what_has_no_value_is_an_error() -> None:
-    with pytest.raises(EvaluationError, match="zero"):
-        run("SELECT 1 / length AS r FROM Main", main((1, "x", 0)))
+def test_a_row_without_a_value_is_dead_and_the_others_go_on() -> None:
+    sql = "SELECT ts, 1 / length AS r FROM Main"
+    plan = bind(sql, catalog())
+    came = outcome(plan, main((1, "x", 0), (2, "x", 4), (3, "x", None)))
+    assert payloads(came.result) == [(2, 0.25), (3, None)]
+    (letter,) = came.dead
+    assert (letter.streams, letter.operator, letter.reason) == ("Main", plan.label, "Division by zero")
+    assert json.loads(letter.row) == {"ts": 1, "srcIP": "x", "length": 0, "cost": None}
+
+
+def test_nothing_is_evaluated_after_a_null() -> None:
+    assert payloads(run("SELECT length + 1 div 0 AS r FROM Main", main((1, "x", None)))) == [(None,)]
+
+
+def test_a_group_whose_sum_overflows_is_dead_for_that_window_only() -> None:
+    sql = "SELECT srcIP, sum(CAST(length AS BIGINT) * 4611686018427387904) AS s [RANGE 10, SLIDE 10, WA ts] FROM Main "
+    plan = bind(sql + "GROUP BY srcIP", catalog())
+    rows = main((1, "x", 1), (2, "x", 1), (3, "y", 1), (11, "x", 1))
+    came = outcome(plan, rows)
+    assert sorted(p[:4] for p in payloads(came.result)) == [(0, 0, 10, "y"), (1, 10, 20, "x")]
+    (letter,) = came.dead
+    assert "overflow" in letter.reason.lower()
+    assert json.loads(letter.row) == {"wid": 0, "window_start": 0, "window_end": 10, "srcIP": "x"}
 
 
 def test_nothing_arrives_nothing_comes_out() -> None:

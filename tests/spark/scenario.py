@@ -139,7 +139,7 @@ def expected(files: int = FILES) -> dict[str, Counter[tuple[object, ...]]]:
         "results": Counter({payload: count for (payload, _, _), count in tdb.items()}),
         "late": Counter(("main", bound, *row) for row, bound in fate.late),
         "dead": Counter(
-            ("main", "the record is corrupt" if text.endswith("-01") else "ts is null", text)
+            ("main", None, "the record is corrupt" if text.endswith("-01") else "ts is null", text)
             for number in range(files)
             for text in broken_of_file(number)
         ),
@@ -151,7 +151,8 @@ def expected_counts() -> dict[str, int]:
     fate = judged()
     dead = sum(len(broken_of_file(number)) for number in range(FILES))
     on_time, late = len(fate.on_time), len(fate.late)
-    return {"read": on_time + late + dead, "on_time": on_time, "late": late, "dead": dead, "punctuation": 0}
+    nothing = dict.fromkeys(("punctuation", "skipped", "failed"), 0)
+    return {"read": on_time + late + dead, "on_time": on_time, "late": late, "dead": dead, **nothing}
 
 
 def _schema() -> Any:

@@ -21,9 +21,13 @@ from penstock.model.time import MIN_TICK
 
 @dataclass(frozen=True)
 class Rejected:
-    """Rows that take no further part: late ones with the bound that condemned each, bad ones with the reason."""
+    """Rows that take no further part: late ones with the bound that condemned each, the others with the reason.
 
-    kind: Literal["late", "dead"]
+    A dead row was refused at the entrance of its stream. A failed one was on time, and an operator found no value for
+    it: it is given as the operator saw it, and for an aggregate it is the window and the group.
+    """
+
+    kind: Literal["late", "dead", "failed"]
     batch: Batch
     bounds: Sequence[int]
     reasons: Sequence[str]

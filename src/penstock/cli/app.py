@@ -101,6 +101,10 @@ def run(
         str | None, typer.Option("--into", "-o", help="Write the result to a .parquet, .csv or .jsonl file.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", help="How many rows to show.")] = 20,
+    max_dead: Annotated[
+        float | None,
+        typer.Option("--max-dead", help="Fail when more rows are dead letters: a number, or a fraction below 1."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a query over files and show or write its result."""
@@ -108,7 +112,8 @@ def run(
     given = streams(stream, time, progress, schema, time_format, delimiter)
     with working("running", quiet=as_json):
         q = _flow(engine, master, given).query(sql)
-        result = q.collect()
+        borne = int(max_dead) if max_dead is not None and max_dead >= 1 else max_dead
+        result = q.collect(max_dead=borne)
         late, dead = _table(q.late), _table(q.dead_letters)
     if into is not None:
         sink = open_sink(into)

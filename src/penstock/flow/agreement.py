@@ -11,7 +11,8 @@ Late rows are compared too, with the bound that condemned them, and the number o
 `bounded(rows=n)` by micro-batch leaves out whole batches, which the oracle's own judgement does not; there the result
 is compared with the oracle over the rows that the engine found on time.
 
-Where an expression has no value (overflow, division by zero) the oracle raises, and every evaluator must.
+A row for which an operator finds no value (overflow, division by zero, a user function that raises) is a dead letter of
+that operator, and all evaluators must agree on these as well: on the operator, the kind of reason and the row.
 """
 
 from __future__ import annotations
@@ -41,10 +42,19 @@ from penstock.query.binder import bind
 from penstock.query.catalog import Catalog
 from penstock.query.nodes import Node, Source
 from penstock.reference.arrivals import Arrivals, in_step
-from penstock.reference.evaluation import evaluate
+from penstock.reference.evaluation import Outcome, outcome
 
 Evaluator = Literal["reference", "local", "spark batch", "spark streaming"]
 EVALUATORS: tuple[Evaluator, ...] = ("reference", "local", "spark batch", "spark streaming")
+
+
+Failed = tuple[str, str, str]
+"""The operator, the kind of reason, and the row."""
+
+
+def failed(operator: str, reason: str, row: str) -> Failed:
+    """Of the reason only what comes before the values, which engines may write differently."""
+    return operator, reason.split(":", maxsplit=1)[0], row
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,8 @@ class Findings:
     """The late rows: payload (stream, row as JSON), valid for one tick from the bound that condemned them."""
     dead: int
     """How many rows could not be used: those without a time, and punctuation that went backwards or is ambiguous."""
+    failed: Counter[Failed] = field(default_factory=Counter)
+    """What operators found no value for."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,8 @@ class Verdict:
             return f"{self.evaluator}: {says}\n{_indented(self.error)}"
         if self.expected is None:
             return f"{self.evaluator}: did not raise, and the oracle did"
-        counts = f"{self.got.result.size} rows, {self.got.late.size} late, {self.got.dead} dead"
+        dead = self.got.dead + self.got.failed.total()
+        counts = f"{self.got.result.size} rows, {self.got.late.size} late, {dead} dead"
         if self.agrees:
             return f"{self.evaluator}: agrees ({counts})"
         lines = [f"{self.evaluator}: differs ({counts})"]
@@ -100,6 +113,13 @@ class Verdict:
                 lines += [f"  {title}", _indented(difference.render("the oracle", self.evaluator), 4)]
         if self.got.dead != self.expected.dead:
             lines.append(f"  dead letters: {self.expected.dead} by the oracle, {self.got.dead} by {self.evaluator}")
+        for who, more, less in (
+            ("the oracle", self.expected.failed, self.got.failed),
+            (self.evaluator, self.got.failed, self.expected.failed),
+        ):
+            lines += [
+                f"  dead by {who} only: {row} ({reason}, {where})" for where, reason, row in (more - less).elements()
+            ]
         return "\n".join(lines)
 
 
@@ -199,10 +219,10 @@ class _Trial:
         read = tuple(_in_its_types(s) for s in streams if s.name in names)
         return _Trial(sql, plan, read, flow.catalog)
 
-    def oracle(self, data: Mapping[str, Sequence[tuple[Row, bool]]]) -> TDB:
-        """The result over the data, of which each row is late or not."""
+    def oracle(self, data: Mapping[str, Sequence[tuple[Row, bool]]]) -> Outcome:
+        """What comes of the data, of which each row is late or not."""
         order, late = in_step(self.streams, data)
-        return evaluate(
+        return outcome(
             self.plan,
             order,
             late=late,
@@ -253,10 +273,11 @@ def _expected(trial: _Trial, evaluator: Evaluator, got: Findings | None) -> Find
         dead += stream.untimed
         if evaluator == "spark batch":
             data[stream.name] = [(row, False) for row in stream.data(trial.catalog)]
+            dead += stream.unjudged(trial.catalog)
             continue
         by_batch = evaluator == "spark streaming"
         judged = stream.judge("batch" if by_batch else "row", trial.catalog)
-        dead += len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead)
+        dead += len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead) + len(judged.unjudged)
         if by_batch and isinstance(stream.progress, Bounded) and stream.progress.rows is not None:
             found = _late_of(stream.name, got.late if got is not None else TDB())
             data[stream.name] = [(row, False) for row in _without(stream, stream.data(trial.catalog), found)]
@@ -266,9 +287,20 @@ def _expected(trial: _Trial, evaluator: Evaluator, got: Findings | None) -> Find
             if stream.name not in judged_by_time:
                 continue
             late += Counter(_late_event(stream, row, bound) for row, bound in judged.late)
-    result = trial.oracle(data)
+    came = trial.oracle(data)
     on_spark = evaluator in ("spark batch", "spark streaming")
-    return Findings(observable(result, trial.plan.schema) if on_spark else result, TDB(late), dead)
+    result = observable(came.result, trial.plan.schema) if on_spark else came.result
+    buried: Counter[Failed] = Counter()
+    for letter, times in came.dead.items():
+        buried[failed(letter.operator, letter.reason, letter.row)] += times
+    return Findings(result, TDB(late), dead, buried)
+
+
+def _letters(table: pa.Table | None) -> tuple[int, Counter[Failed]]:
+    """How many rows died at the entrance, and what died in operators."""
+    rows = [] if table is None else table.to_pylist()
+    buried = Counter(failed(r["operator"], r["reason"], r["row"]) for r in rows if r["operator"] is not None)
+    return len(rows) - buried.total(), buried
 
 
 def _late_event(stream: Arrivals, row: Row, bound: int) -> Event:
@@ -332,7 +364,7 @@ def _local(trial: _Trial) -> Findings:
             batch = Batch(stream.schema, rows) if as_rows else Batch(stream.schema, table=table_of(stream.schema, rows))
             take(execution.feed(stream.name, batch))
     take(execution.close())
-    return Findings(tdb(events), _late_table(execution.late()), execution.dead_letters().num_rows)
+    return Findings(tdb(events), _late_table(execution.late()), *_letters(execution.dead_letters()))
 
 
 def _late_table(table: pa.Table) -> TDB:
@@ -356,7 +388,7 @@ def _spark_batch(trial: _Trial, spark: Any, folder: str) -> Findings:
     query = _flow(Flow(spark), trial.catalog, frames).query(trial.sql)
     assert isinstance(query, SparkQuery)
     result = tdb_of_table(query.collect(), trial.plan.schema)
-    return Findings(result, _late_table(query.late.toArrow()), query.dead_letters.count())
+    return Findings(result, _late_table(query.late.toArrow()), *_letters(query.dead_letters.toArrow()))
 
 
 def _spark_streaming(trial: _Trial, spark: Any, folder: str) -> Findings:
@@ -381,7 +413,7 @@ def _spark_streaming(trial: _Trial, spark: Any, folder: str) -> Findings:
     return Findings(
         TDB() if result is None else tdb_of_table(result, trial.plan.schema),
         TDB() if late_rows is None else _late_table(late_rows),
-        0 if dead_rows is None else dead_rows.num_rows,
+        *_letters(dead_rows),
     )
 
 

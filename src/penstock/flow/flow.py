@@ -69,6 +69,7 @@ class Flow:
         arrival: str | None = None,
         time_format: str | None = None,
         delimiter: str | None = None,
+        max_ahead: str | int | None = None,
     ) -> Flow:
         """Declare a stream.
 
@@ -85,6 +86,8 @@ class Flow:
             time_format: how the time is written, where it is no timestamp: `epoch_s`, `epoch_ms`, `epoch_us`,
                 `epoch_ns`, or a pattern such as `dd/MM/yyyy HH:mm` or `%d/%m/%Y %H:%M`.
             delimiter: what separates the fields of a CSV file; a comma, or a tab in .tsv, unless said otherwise.
+            max_ahead: a row whose time is further than this beyond what the stream has reached is a dead letter and
+                moves no bound. Longer than the longest silence.
 
         Returns:
             The flow, so that declarations can be chained.
@@ -112,7 +115,8 @@ class Flow:
                 error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint
             ) from None
         found: Schema = opened.schema
-        self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress)))
+        ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
+        self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress), ahead))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,9 +12,11 @@ import pyarrow as pa
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution, Opener
 from penstock.engines.local.explain import how
+from penstock.engines.local.side_outputs import Kept
 from penstock.errors import PenstockError
 from penstock.flow.query import Query
 from penstock.io.sinks import Sink, open_sink
+from penstock.model.accounts import DeadLimit
 from penstock.model.batch import Batch, concat
 from penstock.model.elements import Element, Punctuation
 from penstock.query.catalog import Catalog
@@ -39,18 +41,21 @@ class LocalQuery(Query):
         """A fresh run that is fed by hand."""
         return LocalExecution(self.plan, self.catalog, builder)
 
-    def _run(self) -> Iterator[Batch | Punctuation]:
+    def _run(self, max_dead: float | None) -> Iterator[Batch | Punctuation]:
         self._last = self.execution()
-        yield from self._last.run(self._sources)
+        yield from self._last.run(self._sources, max_dead)
 
-    def collect(self) -> pa.Table:
-        """Run bounded inputs to their end and give the whole result."""
-        batches = [b for b in self._run() if isinstance(b, Batch)]
+    def collect(self, *, max_dead: float | None = None) -> pa.Table:
+        """Run bounded inputs to their end and give the whole result.
+
+        With `max_dead`, a number of rows or a fraction of them, the run stops when more are dead letters.
+        """
+        batches = [b for b in self._run(max_dead) if isinstance(b, Batch)]
         return concat(self.schema, batches).visible()
 
-    def elements(self) -> Iterator[Element]:
+    def elements(self, *, max_dead: float | None = None) -> Iterator[Element]:
         """Inserts and punctuation as they come."""
-        for item in self._run():
+        for item in self._run(max_dead):
             if isinstance(item, Batch):
                 yield from item.inserts()
             else:
@@ -63,34 +68,72 @@ class LocalQuery(Query):
 
     @property
     def dead_letters(self) -> pa.Table:
-        """The unusable rows of the last run: stream, reason, row as text."""
+        """The unusable rows of the last run: stream, the operator that failed on it, reason, row as text."""
         return self._last.dead_letters()
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rows read, on time, late, dead and punctuation in the last run."""
+        """Where the rows of the last run went: read, on time, late, dead, punctuation, skipped, and failed besides."""
         return asdict(self._last.counts)
 
-    def start(self, sink: Any, *, late: Any = None, dead_letters: Any = None) -> LocalRun:
-        """Run in the background; `sink` is a path, a list, or a function that is given Arrow tables."""
-        run = LocalRun(self, open_sink(sink, self.schema.visible_arrow), open_sink(late), open_sink(dead_letters))
+    def start(
+        self, sink: Any, *, late: Any = None, dead_letters: Any = None, max_dead: float | None = None
+    ) -> LocalRun:
+        """Run in the background.
+
+        Args:
+            sink: a path, a list, or a function that is given Arrow tables.
+            late: a sink for late rows, which are given to it as they come.
+            dead_letters: a sink for dead letters, likewise.
+            max_dead: so many dead letters, or such a fraction of the rows, are borne; with more the run stops.
+
+        Returns:
+            The run.
+        """
+        DeadLimit(max_dead)  # a wrong limit is said here and not in the background
+        run = LocalRun(
+            self, open_sink(sink, self.schema.visible_arrow), open_sink(late), open_sink(dead_letters), max_dead
+        )
         run.begin()
         return run
 
-    def batches(self, execution: LocalExecution) -> Iterator[Batch | Punctuation]:
+    def batches(
+        self, execution: LocalExecution, max_dead: float | None = None, stopped: Callable[[], object] | None = None
+    ) -> Iterator[Batch | Punctuation]:
         """Run an execution over the query's sources."""
         self._last = execution
-        yield from execution.run(self._sources)
+        yield from execution.run(self._sources, max_dead, stopped)
+
+
+FORWARD_ROWS = 10_000
+"""Late rows and dead letters are handed to their sink when there are so many, and at the end."""
+
+
+class _Forward:
+    """Hands kept rows to a sink, each once."""
+
+    def __init__(self, kept: Kept, sink: Sink) -> None:
+        self.kept, self.sink, self.done = kept, sink, 0
+
+    def forward(self, least: int = 0) -> None:
+        """What has come since the last time, if it is that much; at the end also nothing, so that a file is made."""
+        if (self.done and len(self.kept) == self.done) or len(self.kept) - self.done < least:
+            return
+        for table in self.kept.tables(self.done) if len(self.kept) else (self.kept.table(),):
+            self.sink.write(table)
+            self.done += table.num_rows
 
 
 class LocalRun:
     """A query running in a thread."""
 
-    def __init__(self, query: LocalQuery, sink: Sink, late: Sink, dead: Sink) -> None:
+    def __init__(self, query: LocalQuery, sink: Sink, late: Sink, dead: Sink, max_dead: float | None = None) -> None:
         """Made by `LocalQuery.start`."""
-        self.query = query
+        self.query, self.max_dead = query, max_dead
         self.execution = query.execution()
-        self._sink, self._late, self._dead = sink, late, dead
+        side = self.execution.side
+        self._sink = sink
+        self._side = (_Forward(side.late, late), _Forward(side.letters, dead))
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name=f"penstock-{query.name}", daemon=True)
@@ -100,35 +143,30 @@ class LocalRun:
         self._thread.start()
 
     def _work(self) -> None:
+        """Results, late rows and dead letters as they come; the latter two are kept even if the run fails."""
         try:
-            for item in self.query.batches(self.execution):
+            for item in self.query.batches(self.execution, self.max_dead, self._stop.is_set):
                 if isinstance(item, Batch):
                     self._sink.write(item.visible())
-                if self._stop.is_set():
-                    break
+                for side in self._side:
+                    side.forward(FORWARD_ROWS)
         except BaseException as error:  # handed to whoever waits for the run
             self._error = error
-        self._end()
+        for side in self._side:
+            self._attempt(side.forward)
+            self._attempt(side.sink.close)
+        self._attempt(self._sink.close if self._error is None else self._sink.abandon)
 
-    def _end(self) -> None:
-        """Results of a failed run stay a part; late rows and dead letters are what they are, and kept in any case."""
-        failed = self._error is not None
-        for sink, found in (
-            (self._sink, None), (self._late, self.execution.late), (self._dead, self.execution.dead_letters),
-        ):  # fmt: skip
-            try:
-                if found is not None:
-                    sink.write(found())
-                if found is None and failed:
-                    sink.abandon()
-                else:
-                    sink.close()
-            except Exception as error:  # likewise; the first error is the reason
-                self._error = self._error or error
+    def _attempt(self, last_step: Callable[[], object]) -> None:
+        """Every sink is closed, whatever became of the others; the first error is the run's."""
+        try:
+            last_step()
+        except BaseException as error:
+            self._error = self._error or error
 
     @property
     def progress(self) -> dict[str, int]:
-        """Rows read, on time, late, dead and punctuation so far."""
+        """Where the rows went so far."""
         return asdict(self.execution.counts)
 
     @property

@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engines.base import check
-from penstock.engines.local.execution import late_schema
 from penstock.engines.spark.batch import BatchLowering
 from penstock.engines.spark.buckets import UNREMEMBERED, checked_buckets
 from penstock.engines.spark.explain import how_batch, how_node, how_streaming, needs_host
@@ -23,6 +22,8 @@ from penstock.engines.spark.support import STREAMING, batch_support
 from penstock.engines.spark.types import spark_ddl
 from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.query import Query
+from penstock.model.accounts import Counts, DeadLimit
+from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.query.catalog import Catalog
 from penstock.query.explain import explain
 from penstock.query.nodes import Node, Source
@@ -131,19 +132,33 @@ class SparkQuery(Query):
 
     @property
     def dead_letters(self) -> Any:
-        """The unusable rows as a DataFrame: stream, reason, row as text."""
+        """The unusable rows as a DataFrame: stream, the operator that failed on it, reason, row as text."""
         if self.is_streaming:
             return self._output("dead")
+        if self._is_hosted():
+            unread = [
+                (n.name, None, u.reason, u.row) for n in self._nodes for u in self._sources[n.name.lower()].unread
+            ]
+            hosted = self._output("dead")
+            return hosted.union(self.spark.createDataFrame(unread, spark_ddl(DEAD_SCHEMA))) if unread else hosted
         frames = [self._sources[n.name.lower()].dead_letters(n.name) for n in self._nodes]
         return reduce(lambda a, b: a.union(b), frames)
 
-    def collect(self) -> pa.Table:
-        """The whole result over bounded inputs."""
+    def collect(self, *, max_dead: float | None = None) -> pa.Table:
+        """The whole result over bounded inputs.
+
+        With `max_dead`, a number of rows or a fraction of them, the dead letters are counted first, and more of them
+        are an error.
+        """
         if self.is_streaming:
             raise StreamError(
                 "A streaming query has no end to collect.", where=self.name, hint="use q.start(…), or q.df.writeStream"
             )
+        limit = DeadLimit(max_dead)
         with files_named():
+            if max_dead is not None:
+                read = sum(s.frame.count() + len(s.unread) for s in self._sources.values())
+                limit.check(Counts(read=read, dead=self.dead_letters.count()), self.name, at_end=True)
             return self.df.toArrow().cast(self.schema.visible_arrow)
 
     def start(
@@ -155,6 +170,7 @@ class SparkQuery(Query):
         dead_letters: Any = None,
         buckets: int | None = None,
         retention: Retention | None = None,
+        max_dead: float | None = None,
     ) -> SparkRun:
         """Run as a streaming query.
 
@@ -167,6 +183,8 @@ class SparkQuery(Query):
             buckets: over how many parts the state is spread, as many as Spark has cores unless said otherwise; what a
                 query first started with stays.
             retention: how long late rows, dead letters and records are kept, and whether small files are compacted.
+            max_dead: so many dead letters, or such a fraction of the rows, are borne since the query was first
+                started; with more the run fails, after the micro-batch was kept.
 
         Returns:
             The run.
@@ -184,4 +202,4 @@ class SparkQuery(Query):
                 hint="pk.Flow(spark, path='flows/x')",
             )
         asked = None if buckets is None else checked_buckets(buckets)
-        return start(self, sink, trigger, late, dead_letters, asked, retention)
+        return start(self, sink, trigger, late, dead_letters, asked, retention, DeadLimit(max_dead))

@@ -3,7 +3,7 @@
 Nulls are left out first; what is left may be nothing, and then only `count` has a value. Arithmetic is exact, in
 fractions, and is rounded once at the end, so that no order of summing is preferred. A variance is one of doubles: its
 values are brought to double first. NaN is greater than every number. An infinity among the values makes a sum
-infinite, or NaN beside its opposite.
+infinite, or NaN beside its opposite. A group whose aggregate has no value raises `EvaluationError`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Protocol, cast
 
-from penstock.errors import EvaluationError
+from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.schema import TIMESTAMP, DataType
 from penstock.query.expressions import USER, AggregateCall
-from penstock.query.functions import overflow
-from penstock.query.user_functions import checked, shown
+from penstock.query.user_functions import checked, raised, shown
 from penstock.reference.scalars import same
 
 _BIGINT = 2**63
@@ -63,19 +62,23 @@ def aggregate(call: AggregateCall, values: Sequence[object], user: Mapping[str, 
         case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
             return _spread(call.function, present)
         case _:
-            raise EvaluationError("The reference does not know this aggregate.", got=call.function)
+            raise UnsupportedError("The reference does not know this aggregate.", got=call.function)
 
 
 def _user(call: AggregateCall, values: list[Any], user: Mapping[str, object]) -> object:
     name = call.function.removeprefix(USER).lower()
     if name not in user:
-        raise EvaluationError("The user aggregate is not known.", got=name, hint="pass it in aggregates=…")
+        raise UnsupportedError("The user aggregate is not known.", got=name, hint="pass it in aggregates=…")
     function = cast(Combinable, user[name])
-    given = [shown(v) for v in values] if call.argument_type == TIMESTAMP else values
-    partial = function.lift(given[0])
-    for value in given[1:]:
-        partial = function.combine(partial, function.lift(value))
-    result: object = checked(function.lower(partial), call.type, name)
+    try:
+        given = [shown(v) for v in values] if call.argument_type == TIMESTAMP else values
+        partial = function.lift(given[0])
+        for value in given[1:]:
+            partial = function.combine(partial, function.lift(value))
+        lowered = function.lower(partial)
+    except Exception as error:
+        raise raised(name, error) from error
+    result: object = checked(lowered, call.type, name)
     return result
 
 
@@ -91,16 +94,16 @@ def _sum(values: list[Any], type_: DataType) -> object:
         special = _not_finite(values)
         return special if special is not None else _double(_total(values))
     if type_.is_decimal:
-        return _decimal(_total(values), type_)
+        return _decimal(_total(values), type_, "sum")
     total = sum(values)
     if not -_BIGINT <= total < _BIGINT:
-        raise overflow(type_, total)
+        raise _overflow("sum", type_, total)
     return total
 
 
 def _avg(values: list[Any], type_: DataType) -> object:
     if type_.is_decimal:
-        return _decimal(_total(values) / len(values), type_)
+        return _decimal(_total(values) / len(values), type_, "avg")
     special = _not_finite(values)
     return special if special is not None else _double(_total(values) / len(values))
 
@@ -138,10 +141,14 @@ def _double(exact: Fraction) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def _decimal(exact: Fraction, type_: DataType) -> Decimal:
+def _decimal(exact: Fraction, type_: DataType, function: str) -> Decimal:
     """The nearest decimal of the type's scale, halves away from zero."""
     units = abs(exact) * 10**type_.scale
     whole = (2 * units.numerator + units.denominator) // (2 * units.denominator)
     if whole >= 10**type_.precision:
-        raise overflow(type_, float(exact))
+        raise _overflow(function, type_, float(exact))
     return Decimal(whole if exact >= 0 else -whole).scaleb(-type_.scale, _EXACT)
+
+
+def _overflow(function: str, type_: DataType, value: object) -> EvaluationError:
+    return EvaluationError(f"Arithmetic overflow in {function}.", got=f"{value} does not fit {type_}")

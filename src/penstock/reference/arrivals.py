@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from penstock.errors import EvaluationError
 from penstock.model.batch import Row
 from penstock.model.progress import PerSource, Progress, Punctuated
 from penstock.model.schema import Schema
@@ -49,9 +50,22 @@ class Arrivals:
 
     def data(self, catalog: Catalog) -> list[Row]:
         """The rows that have a time and are not punctuation, late or not."""
+        return [row for row, marks in self._marked(catalog) if marks is False]
+
+    def unjudged(self, catalog: Catalog) -> int:
+        """Of how many rows it cannot be told whether they are punctuation."""
+        return sum(marks is None for _, marks in self._marked(catalog))
+
+    def _marked(self, catalog: Catalog) -> list[tuple[Row, bool | None]]:
+        """The rows that have a time, each with whether it is punctuation; None where that has no value."""
         is_punctuation = self._is_punctuation(catalog)
-        rows = [row for batch in self.timed for row in batch]
-        return rows if is_punctuation is None else [row for row in rows if not is_punctuation(row)]
+        marked: list[tuple[Row, bool | None]] = []
+        for row in (row for batch in self.timed for row in batch):
+            try:
+                marked.append((row, is_punctuation is not None and is_punctuation(row)))
+            except EvaluationError:
+                marked.append((row, None))
+        return marked
 
     def judge(self, granularity: Literal["row", "batch"], catalog: Catalog) -> Judged:
         """Which rows are on time, late or punctuation, by row or by batch."""

@@ -8,14 +8,21 @@ nothing is defined by arrival, and nothing should be made of it.
 
 DISTINCT keeps one row of those with the same visible values at the same time: per instant, since all rows of a stream
 live equally long (where lifetimes only overlap, as in a union of windows with two origins, both stay).
+
+A row for which an operator's expression has no value goes no further and is dead, with the operator, the reason and the
+row as the operator was given it; each operator that fails on it says so. A group whose aggregate has no value in a
+window is dead for that window: the window and the keys stand for the row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from penstock.errors import UnsupportedError
+from penstock.errors import EvaluationError, UnsupportedError, reason_of
 from penstock.model.batch import Row
+from penstock.model.letters import plain_text, row_text
 from penstock.model.likeness import Likeness
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
@@ -51,6 +58,36 @@ def evaluate(
     Returns:
         The events: visible values, the row's time, and that plus the lifetime of the plan's schema.
     """
+    return outcome(plan, arrivals, late=late, functions=functions, aggregates=aggregates).result
+
+
+@dataclass(frozen=True)
+class Dead:
+    """What an operator found no value for."""
+
+    streams: str
+    operator: str
+    reason: str
+    row: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a query comes to: its result, and the dead letters of its operators."""
+
+    result: TDB
+    dead: Counter[Dead]
+
+
+def outcome(
+    plan: Node,
+    arrivals: Sequence[tuple[str, Row]],
+    *,
+    late: Collection[int] = (),
+    functions: Mapping[str, Callable[..., object]] | None = None,
+    aggregates: Mapping[str, object] | None = None,
+) -> Outcome:
+    """The result as `evaluate` gives it, and what died on the way."""
     evaluator = _Evaluator(arrivals, frozenset(late), functions or {}, aggregates or {})
     schema = plan.schema
     events: list[Event] = []
@@ -58,7 +95,7 @@ def evaluate(
         vs = row[schema.time_index]
         assert isinstance(vs, int)
         events.append((_visible(row, schema), vs, vs + schema.lifetime))
-    return TDB(events)
+    return Outcome(TDB(events), evaluator.dead)
 
 
 class _Evaluator:
@@ -70,6 +107,7 @@ class _Evaluator:
         aggregates: Mapping[str, object],
     ) -> None:
         self.arrivals, self.late, self.functions, self.aggregates = arrivals, late, functions, aggregates
+        self.dead: Counter[Dead] = Counter()
 
     def rows(self, node: Node, *, late_too: bool = False) -> list[Placed]:
         """All rows that ever come out of a node, by place; `late_too` with those that come of late rows."""
@@ -80,10 +118,9 @@ class _Evaluator:
             case NumberRows():
                 return self._numbered(node)
             case Select():
-                below = self.rows(node.input, late_too=late_too)
-                return [(place, row) for place, row in below if self._holds(node, row)]
+                return list(self._each(node, lambda row: row if self._holds(node, row) else None, late_too))
             case Project():
-                return [(p, self._projected(node, row)) for p, row in self.rows(node.input, late_too=late_too)]
+                return list(self._each(node, lambda row: self._projected(node, row), late_too))
             case Union():
                 both = [item for branch in node.branches for item in self.rows(branch, late_too=late_too)]
                 return sorted(both, key=lambda item: item[0])  # stable: one row in two branches comes in their order
@@ -103,8 +140,25 @@ class _Evaluator:
         numbered = [(p, (*row, n)) for n, (p, row) in enumerate(self.rows(node.input, late_too=node.keeps_time))]
         if not node.keeps_time:
             return numbered
+        dead = self.dead.copy()
         on_time = {place for place, _ in self.rows(node.input)}
+        self.dead = dead  # the same rows a second time
         return [(place, row) for place, row in numbered if place in on_time]
+
+    def _each(self, node: Select | Project, made: Callable[[Row], Row | None], late_too: bool) -> Iterator[Placed]:
+        """What comes of each row; one that has no value is dead."""
+        for place, row in self.rows(node.input, late_too=late_too):
+            try:
+                result = made(row)
+            except EvaluationError as error:
+                self._bury(node, error, row_text(node.input.schema, row))
+            else:
+                if result is not None:
+                    yield place, result
+
+    def _bury(self, node: Node, error: EvaluationError, row: str) -> None:
+        streams = dict.fromkeys(n.name for n in node.walk() if isinstance(n, Source))
+        self.dead[Dead(", ".join(streams), node.label, plain_text(reason_of(error)), row)] += 1
 
     def _holds(self, node: Select, row: Row) -> bool:
         return value_of(node.predicate, row, node.input.schema, self.functions) is True  # not null
@@ -147,8 +201,12 @@ class _Evaluator:
             for row in extent.rows:
                 groups.setdefault(same_row(tuple(row[i] for i in keys)), []).append(row)
             for members in groups.values():
-                key = tuple(members[0][i] for i in keys)
-                results.append((extent.wid, extent.start, extent.end, *key, *self._results(node, members, schema)))
+                window = (extent.wid, extent.start, extent.end, *(members[0][i] for i in keys))
+                try:
+                    results.append((*window, *self._results(node, members, schema)))
+                except EvaluationError as error:
+                    shown = Schema(node.schema.fields[: len(window)])
+                    self._bury(node, error, row_text(shown, window))
         return results
 
     def _results(self, node: WindowAggregate, members: list[Row], schema: Schema) -> list[object]:

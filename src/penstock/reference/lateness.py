@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.errors import StreamError
+from penstock.errors import EvaluationError, StreamError
 from penstock.model.batch import Row
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
 from penstock.model.time import MIN_TICK, Domain
@@ -45,6 +45,8 @@ class Judged:
     """Rows that were too far ahead of what the stream had reached; they take no part."""
     bounds: tuple[int, ...]
     """The bound after each batch; `MIN_TICK` while there is none."""
+    unjudged: tuple[Row, ...] = ()
+    """Rows of which it cannot be told whether they are punctuation, since that has no value; they take no part."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def judge(
     punctuation: list[Row] = []
     backwards: list[tuple[Row, int]] = []
     ambiguous: list[Row] = []
+    unjudged: list[Row] = []
     bounds: list[int] = []
     bound = MIN_TICK
     ahead: list[Row] = []
@@ -114,7 +117,12 @@ def judge(
                     continue
             lot = len(arrived) if granularity == "row" else number
             source = row[source_index] if source_index is not None else None
-            if isinstance(progress, Punctuated) and is_punctuation is not None and is_punctuation(row):
+            try:
+                marks = isinstance(progress, Punctuated) and is_punctuation is not None and is_punctuation(row)
+            except EvaluationError:
+                unjudged.append(row)
+                continue
+            if marks:
                 if is_ambiguous is not None and is_ambiguous(row):
                     ambiguous.append(row)
                     continue
@@ -144,6 +152,7 @@ def judge(
         tuple(ambiguous),
         tuple(ahead),
         tuple(bounds),
+        tuple(unjudged),
     )
 
 

@@ -1,7 +1,8 @@
 """Scalar expressions on one row, and when two values are one value.
 
-Functions mean what `penstock.query.functions` says; user functions are called with None for null. Values are the same
-when SQL groups them together: null with null, NaN with NaN, the two zeros of floating point.
+Functions mean what `penstock.query.functions` says; user functions are called with None for null. An expression that
+has no value (overflow, division by zero, a cast that fails, a user function that raises) raises `EvaluationError`.
+Values are the same when SQL groups them together: null with null, NaN with NaN, the two zeros of floating point.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from penstock.errors import EvaluationError
+from penstock.errors import UnsupportedError
 from penstock.model.batch import Row
 from penstock.model.schema import STRING, TIMESTAMP, Schema
 from penstock.model.text import write_timestamp
@@ -33,15 +34,18 @@ def value_of(expression: Expression, row: Row, schema: Schema, functions: Functi
 def _call(call: Call, row: Row, schema: Schema, functions: Functions) -> object:
     if call.name in LAZY:
         return evaluate_lazy(call.name, [_later(a, row, schema, functions) for a in call.args])
-    args = [value_of(a, row, schema, functions) for a in call.args]
     if call.name.startswith(USER):
+        args = [value_of(a, row, schema, functions) for a in call.args]
         name = call.name.removeprefix(USER).lower()
         if name not in functions:
-            raise EvaluationError("The user function is not known.", got=name, hint="pass it in functions=…")
+            raise UnsupportedError("The user function is not known.", got=name, hint="pass it in functions=…")
         times = [a.type == TIMESTAMP for a in call.args]
         return timestamp_aware(functions[name], times, call.type, name)(*args)
-    if any(a is None for a in args):
-        return None
+    args = []
+    for argument in call.args:  # from the left; after a null nothing is evaluated, so nothing can fail
+        args.append(value_of(argument, row, schema, functions))
+        if args[-1] is None:
+            return None
     if call.name == "cast" and call.type == STRING and call.args[0].type == TIMESTAMP:
         assert isinstance(args[0], int)
         return write_timestamp(args[0])  # a tick looks like any other int: only the argument's type tells

@@ -17,6 +17,7 @@ from penstock.algorithms.progress.marks import Coded
 from penstock.algorithms.progress.trackers import tracker_for
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution
+from penstock.engines.local.graph import QueryGraph
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation, linear
 from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
@@ -97,6 +98,13 @@ def execution(progress: Progress, *, by_row: bool, max_ahead: int | None = None)
     return LocalExecution(bind("SELECT * FROM s", own), own, Builder(own, by_row=by_row))
 
 
+def keep(graph: QueryGraph) -> list[Rejected]:
+    """What leaves the graph from now on."""
+    kept: list[Rejected] = []
+    graph.side = lambda stream, operator, rejected: kept.append(rejected)
+    return kept
+
+
 @every_progress
 @pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
 @given(batches=arrivals(), max_ahead=limits)
@@ -111,7 +119,7 @@ def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]], ma
     passed = [row for item in outputs if isinstance(item, Batch) for row in item.rows]
     assert passed == list(judged.on_time)
     assert [bound for _, bound, _ in run.side.late] == [bound for _, bound in judged.late]
-    assert len(run.side.dead) == len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead)
+    assert run.side.dead == len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead)
     bounds = [item.value for item in outputs if isinstance(item, Punctuation)]
     assert max(bounds, default=MIN_TICK) == (judged.bounds[-1] if judged.bounds else MIN_TICK)
     assert_sound(outputs)
@@ -133,6 +141,7 @@ def test_by_batch_whatever_the_order_inside(
     judged = played(progress, batches, "batch", max_ahead)
     run = execution(progress, by_row=False, max_ahead=max_ahead)
     graph = run.graph
+    kept = keep(graph)
     source = run.graph.plan
     assert isinstance(source, Source)
     tracker = tracker_for(progress, Domain.INTEGER, max_ahead)
@@ -155,11 +164,11 @@ def test_by_batch_whatever_the_order_inside(
         assert max(bounds, default=MIN_TICK) == bound
     passed = [row for item in outputs if isinstance(item, Batch) for row in item.rows]
     assert sorted(passed, key=repr) == sorted(judged.on_time, key=repr)
-    rejected = [(r.kind, row) for _, r in graph.rejected for row in r.batch.rows]
+    rejected = [(r.kind, row) for r in kept for row in r.batch.rows]
     expected = [("late", row) for row, _ in judged.late] + [("dead", row) for row, _ in judged.backwards]
     expected += [("dead", row) for row in (*judged.ambiguous, *judged.ahead)]
     assert sorted(rejected, key=repr) == sorted(expected, key=repr)
-    bounds_of_late = [b for _, r in graph.rejected if r.kind == "late" for b in r.bounds]
+    bounds_of_late = [b for r in kept if r.kind == "late" for b in r.bounds]
     assert sorted(bounds_of_late) == sorted(bound for _, bound in judged.late)
     assert_sound(outputs)
 
@@ -261,13 +270,14 @@ def test_a_row_from_the_far_future_moves_no_bound() -> None:
 def test_in_a_first_batch_most_rows_decide() -> None:
     # 0 (a clock that was never set), 1000 1003 1005, 9000 (one that runs ahead): only the last is dead
     run = execution(bounded(4), by_row=False, max_ahead=20)
+    kept = keep(run.graph)
     tracker = tracker_for(bounded(4), Domain.INTEGER, 20)
     batch = Batch(SCHEMA, [(t, None, None) for t in (9000, 1003, 0, 1005, 1000)])
     summary = tracker.summarise(batch.times(), None)
     run.graph.announce("s", summary)
     run.graph.push("s", batch)
     run.graph.advance("s", summary)
-    assert [(r.kind, list(r.batch.rows), list(r.reasons)) for _, r in run.graph.rejected] == [
+    assert [(r.kind, list(r.batch.rows), list(r.reasons)) for r in kept] == [
         ("dead", [(9000, None, None)], ["more than 20 ahead of 1005"])
     ]
     assert max(x.value for x in run.graph.drain() if isinstance(x, Punctuation)) == 1001

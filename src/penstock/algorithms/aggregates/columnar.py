@@ -3,7 +3,8 @@
 Two levels, as in Gigascope: a batch is brought down to one number per pane, group and measure with a few array
 operations; rows that come one at a time are first gathered in a table per pane. When windows close, a total slides over
 the panes. Where windows tumble and only single rows have come, their tables are the windows, and results are made of
-them as they are.
+them as they are. Results come in portions, and each portion leaves the state as if the next bound were to bring the
+rest. A group whose sum is none that SQL can hold fails for that window.
 
 State: one page per pane (groups and numbers), one per few panes of the leaving stack, one for the codes of groups, one
 for rows not yet brought down, one for the rest.
@@ -20,13 +21,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.algorithms.aggregates.emission import PORTION, failed_groups
+from penstock.algorithms.aggregates.functions import sum_overflow
 from penstock.algorithms.aggregates.group_codes import GroupCodes
 from penstock.algorithms.aggregates.measures import SAFE, Array, Measure, Result, values_of
 from penstock.algorithms.aggregates.row_code import Groups, absorber, emitter
 from penstock.algorithms.aggregates.sliding_total import Pane, SlidingTotal, Totals
-from penstock.algorithms.operator import BoundMemory, Operator, Outputs
+from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejected
 from penstock.algorithms.windows.sliding import Sliding
-from penstock.model.batch import Batch, Row
+from penstock.errors import EvaluationError, reason_of
+from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
@@ -35,6 +39,8 @@ MIN_COLUMNAR = 32
 MAX_PENDING = 50_000
 BLOCK = 64
 """So many windows are put together at a time."""
+Block = tuple[Array, Array, list[Array]]
+"""Per result row the window's id, the group's code, and per measure the number."""
 SPARE_CODES = 1024
 """So many codes of dead groups, and as many again as are alive, may wait before living ones are renumbered."""
 
@@ -250,13 +256,10 @@ class ColumnarAggregate(Operator):
         bound = punctuation.value
         state = self._state()
         if self.window.is_tumbling and not state.panes:
-            rows = self._close_tables(state, bound)
-            if rows:
-                yield Batch(self.schema, rows)
+            yield from self._close_tables(state, bound)
         else:
             self._settle()
-            for table in self._close(self._state(), bound):
-                yield Batch(self.schema, table=table)
+            yield from self._close(self._state(), bound)
         out = END_OF_TIME if bound == END_OF_TIME else self.window.output_bound(bound)
         if self.passed_on.advance(self.pages, out):
             yield self.output_bound(out)
@@ -274,42 +277,72 @@ class ColumnarAggregate(Operator):
             self._save(state)
         return self.window.start(needed) + self.lifetime
 
-    def _close_tables(self, state: Slide, bound: int) -> list[Row]:
+    def _close_tables(self, state: Slide, bound: int) -> Outputs:
         """The results of tumbling windows of which only single rows have come."""
         pending: dict[int, Groups] = self.pages.get("pending") or {}
         first_open = None if bound == END_OF_TIME else self.window.first(bound)
         closing = sorted(pane for pane in pending if first_open is None or pane < first_open)
         if not closing:
-            return []
+            return
         rows: list[Row] = []
+        failed: list[tuple[Row, str]] = []
         for pane in closing:
             groups = pending.pop(pane)
             if state.closed is None or pane >= state.closed:
-                rows += self._emit_rows(pane, *self.window.extent(pane), groups)
+                self._emit(pane, groups, rows, failed)
         self._forget_pane()
         self.pages.put("pending", pending)
         reached = closing[-1] + 1 if first_open is None else first_open
         state.closed = reached if state.closed is None else max(state.closed, reached)
         self._save(state)
-        return rows
+        if rows:
+            yield Batch(self.schema, rows)
+        if failed:
+            yield failed_groups(self.schema, len(self.keys), failed)
 
-    def _close(self, state: Slide, bound: int) -> Iterator[pa.Table]:
+    def _emit(self, pane: int, groups: Groups, rows: list[Row], failed: list[tuple[Row, str]]) -> None:
+        start, end = self.window.extent(pane)
+        try:
+            rows += self._emit_rows(pane, start, end, groups)
+        except EvaluationError:
+            for key, numbers in groups.items():
+                try:
+                    rows += self._emit_rows(pane, start, end, {key: numbers})
+                except EvaluationError as error:
+                    failed.append(((pane, start, end, *key), reason_of(error)))
+
+    def _close(self, state: Slide, bound: int) -> Outputs:
         if not state.panes:
             return
         last = self.window.last_of_pane(state.panes[-1])
         first_open = last + 1 if bound == END_OF_TIME else self.window.first(bound)
         if state.closed is not None and first_open <= state.closed:
             return
-        with np.errstate(invalid="ignore"):  # infinities may meet: the sum is NaN, as it should be
-            blocks = list(self._windows(state, min(first_open, last + 1)))
-        if blocks:
-            yield self._table(blocks)
+        blocks: list[Block] = []
+        held = 0
+        windows = self._windows(state, min(first_open, last + 1))
+        while True:
+            with np.errstate(invalid="ignore"):  # infinities may meet: the sum is NaN, as it should be
+                block = next(windows, None)
+            if block is not None:
+                blocks.append(block)
+                held += len(block[0])
+                if held < PORTION:
+                    continue
+            elif not blocks:
+                break
+            # What was put out counts as closed, in case that the rest is not asked for before the next bound.
+            done = int(blocks[-1][0][-1]) + 1
+            state.closed = done if state.closed is None else max(state.closed, done)
+            self._save(state)
+            yield from self._results(blocks)
+            blocks, held = [], 0
         state.closed = first_open if state.closed is None else max(state.closed, first_open)
         self._give_up(state, self.window.first_pane(first_open))
         self._save(state)
 
-    def _windows(self, state: Slide, end: int) -> Iterator[tuple[Array, Array, list[Array]]]:
-        """The windows that have groups, in blocks: per result row the window's id, the group's code, the measures."""
+    def _windows(self, state: Slide, end: int) -> Iterator[Block]:
+        """The windows that have groups, in blocks."""
         size = len(self.codes)
         wids: list[int] = []
         block: list[list[Array]] = []
@@ -336,7 +369,7 @@ class ColumnarAggregate(Operator):
         if block:
             yield self._present(wids, block)
 
-    def _present(self, wids: list[int], block: list[list[Array]]) -> tuple[Array, Array, list[Array]]:
+    def _present(self, wids: list[int], block: list[list[Array]]) -> Block:
         """The groups that are in each of some windows."""
         numbers = [np.stack(of_measure) for of_measure in zip(*block, strict=True)]
         at, codes = np.nonzero(numbers[0])
@@ -344,19 +377,40 @@ class ColumnarAggregate(Operator):
             return np.array(wids)[at], codes, [n.reshape(len(at), *n.shape[2:]) for n in numbers]
         return np.array(wids)[at], codes, [n[at, codes] for n in numbers]
 
-    def _table(self, blocks: list[tuple[Array, Array, list[Array]]]) -> pa.Table:
+    def _results(self, blocks: list[Block]) -> Outputs:
+        """Result rows; the groups of which a sum overflows fail."""
         wids = np.concatenate([b[0] for b in blocks])
-        ends = wids * self.window.slide + (self.window.origin + self.window.slide)
+        codes = np.concatenate([b[1] for b in blocks])
         measures = [np.concatenate([b[2][at] for b in blocks]) for at in range(len(self.measures))]
+        reasons = self._overflows(measures)
+        if reasons:
+            failed = np.zeros(len(wids), np.bool_)
+            failed[list(reasons)] = True
+            yield self._failed(wids[failed], codes[failed], [reasons[at] for at in sorted(reasons)])
+            wids, codes, measures = wids[~failed], codes[~failed], [m[~failed] for m in measures]
+        if len(wids):
+            values = [r.lower(measures) for r in self.results]
+            columns = [*self._window_columns(wids), *self.codes.columns(codes), *values]
+            yield Batch(self.schema, table=pa.Table.from_arrays(columns, schema=self.schema.arrow))
+
+    def _window_columns(self, wids: Array) -> list[pa.Array]:
+        ends = wids * self.window.slide + (self.window.origin + self.window.slide)
         bound_type = self.schema.fields[1].type.arrow
-        columns = [
-            pa.array(wids),
-            pc.cast(pa.array(ends - self.window.range), bound_type),
-            pc.cast(pa.array(ends), bound_type),
-            *self.codes.columns(np.concatenate([b[1] for b in blocks])),
-            *[r.lower(measures) for r in self.results],
-        ]
-        return pa.Table.from_arrays(columns, schema=self.schema.arrow)
+        starts = pc.cast(pa.array(ends - self.window.range), bound_type)
+        return [pa.array(wids), starts, pc.cast(pa.array(ends), bound_type)]
+
+    def _overflows(self, measures: list[Array]) -> dict[int, str]:
+        """The positions at which a sum is none that SQL can hold, with the reason."""
+        reasons: dict[int, str] = {}
+        for result in self.results:
+            for at in result.overflows(measures):
+                reasons.setdefault(at, reason_of(sum_overflow(measures[result.value][at])))
+        return reasons
+
+    def _failed(self, wids: Array, codes: Array, reasons: list[str]) -> Rejected:
+        names = self.schema.names[: 3 + len(self.keys)]
+        table = pa.Table.from_arrays([*self._window_columns(wids), *self.codes.columns(codes)], names=list(names))
+        return failed_groups(self.schema, len(self.keys), list(zip(rows_of(table), reasons, strict=True)))
 
     def _give_up(self, state: Slide, first_needed: int) -> None:
         """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""

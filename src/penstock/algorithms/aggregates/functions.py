@@ -60,6 +60,8 @@ class AggregateFunction:
     to_state: Callable[[Partial], Any] | None = None
     """Partials as plain data, where they are not plain data themselves."""
     from_state: Callable[[Any], Partial] | None = None
+    is_failed: Callable[[Partial], bool] | None = None
+    """Whether a partial stands for a failure, which nothing can be taken out of; None where there are none."""
 
     def result(self, partial: Partial) -> Any:
         """The value of a partial, which may be None."""
@@ -168,12 +170,15 @@ def check_bigint(partial: tuple[Any, int]) -> int:
     """A sum of integers, if it is one that SQL can hold."""
     value = int(partial[0])
     if not -(2**63) <= value < 2**63:
-        raise EvaluationError(
-            "Arithmetic overflow in sum.",
-            got=f"{value} does not fit bigint",
-            hint="CAST the argument to decimal or double",
-        )
+        raise sum_overflow(value)
     return value
+
+
+def sum_overflow(value: int) -> EvaluationError:
+    """The error for a sum of integers that SQL cannot hold."""
+    return EvaluationError(
+        "Arithmetic overflow in sum.", got=f"{value} does not fit bigint", hint="CAST the argument to decimal or double"
+    )
 
 
 def _sum(argument: DataType, result: DataType) -> AggregateFunction:

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import EvaluationError
 from penstock.model.batch import Batch, ticks_of
 from penstock.model.schema import DataType, Schema
 
@@ -100,9 +99,9 @@ class Measure:
 
 def _combine_moments(left: Array, right: Array) -> Array:
     n = left[:, 0] + right[:, 0]
-    delta = right[:, 1] - left[:, 1]
     share = np.divide(right[:, 0], n, out=np.zeros_like(n), where=n > 0)
     with np.errstate(invalid="ignore", over="ignore"):
+        delta = right[:, 1] - left[:, 1]
         # Beside nothing, a mean stays as it is, even an infinite one.
         mean = np.where(
             left[:, 0] == 0, right[:, 1], np.where(right[:, 0] == 0, left[:, 1], left[:, 1] + delta * share)
@@ -149,8 +148,15 @@ class Result:
         """Whether it comes from moments."""
         return self.function in SPREADS
 
+    def overflows(self, measures: Sequence[Array]) -> list[int]:
+        """The positions at which a sum is none that SQL can hold."""
+        values = measures[self.value]
+        if self.function != "sum" or values.dtype != object:
+            return []
+        return [at for at, v in enumerate(values) if not -(2**63) <= v < 2**63]
+
     def lower(self, measures: Sequence[Array]) -> pa.Array:
-        """The column of results."""
+        """The column of results, none of which overflows."""
         values, counts = measures[self.value], measures[self.count]
         if self.function == "count":
             return pa.array(values, pa.int64())
@@ -161,7 +167,7 @@ class Result:
             with np.errstate(invalid="ignore", divide="ignore"):
                 return pa.array(values.astype(np.float64) / counts, pa.float64(), mask=empty)
         if values.dtype == object:
-            values = _narrow(values)
+            values = values.astype(np.int64)
         array = pa.array(values, mask=empty)
         if self.type.name == "timestamp":
             return pc.cast(pc.cast(array, pa.int64()), self.type.arrow)
@@ -173,17 +179,6 @@ class Result:
             variance = moments[:, 2] / degrees
             values = np.sqrt(variance) if self.function.startswith("stddev") else variance
         return pa.array(values, pa.float64(), mask=degrees <= 0)
-
-
-def _narrow(values: Array) -> Array:
-    outside = [v for v in values if not -(2**63) <= v < 2**63]
-    if outside:
-        raise EvaluationError(
-            "Arithmetic overflow in sum.",
-            got=f"{outside[0]} does not fit bigint",
-            hint="CAST the argument to decimal or double",
-        )
-    return values.astype(np.int64)
 
 
 def plan_measures(

@@ -91,8 +91,10 @@ class PanedAggregate(WindowAggregateOperator):
                 # Nothing in this window: jump to the first window that holds the next pane.
                 wid = max(wid + 1, self.window.first_of_pane(index[hi])) if hi < len(index) else end
                 continue
-            yield wid, running.window(index[lo:hi]) if running is not None else self._combine(index[lo:hi])
+            table = running.window(index[lo:hi]) if running is not None else self._combine(index[lo:hi])
             wid += 1
+            self.pages.put("closed", wid)
+            yield wid - 1, table
         if already is None or first_open > already:
             first_needed = self.window.first_pane(first_open)
             if running is not None:
@@ -137,15 +139,17 @@ class _Running:
             if pane not in before:
                 self._put_in(pane)
         self.panes = panes
+        self._keep()
         return self.total
+
+    def _keep(self) -> None:
+        self.pages.put("running", (self.panes, self.total, self.holders))
 
     def retire(self, first_needed: int) -> None:
         """Take out the panes below `first_needed` and keep the rest for the next bound."""
-        for pane in self.panes:
-            if pane < first_needed:
-                self._take_out(pane)
-        self.panes = [p for p in self.panes if p >= first_needed]
-        self.pages.put("running", (self.panes, self.total, self.holders))
+        for pane in [p for p in self.panes if p < first_needed]:
+            self._take_out(pane)
+        self._keep()
 
     def _put_in(self, pane: int) -> None:
         for key, partials in self.pages.get(f"p{pane}").items():
@@ -154,12 +158,24 @@ class _Running:
 
     def _take_out(self, pane: int) -> None:
         functions = self.grouping.functions
+        self.panes = [p for p in self.panes if p != pane]
         for key, partials in self.pages.get(f"p{pane}").items():
             if self.holders[key] == 1:
                 del self.holders[key], self.total[key]
                 continue
             self.holders[key] -= 1
+            if any(f.is_failed is not None and f.is_failed(p) for f, p in zip(functions, self.total[key], strict=True)):
+                self._recombine(key)
+                continue
             self.total[key] = [
                 total if leaving is None else function.invert(total, leaving)  # type: ignore[misc]
                 for function, total, leaving in zip(functions, self.total[key], partials, strict=True)
             ]
+
+    def _recombine(self, key: Key) -> None:
+        """The total of a group from its panes: a failure cannot be taken out of what it has spoiled."""
+        del self.total[key]
+        for pane in self.panes:
+            partials = self.pages.get(f"p{pane}").get(key)
+            if partials is not None:
+                self.grouping.merge(self.total, key, partials)

@@ -39,7 +39,8 @@ class WidAggregate(WindowAggregateOperator):
                     self.grouping.merge(self._table(wid, touched), key, partials)
         for wid, table in touched.items():
             self.pages.put(f"w{wid}", table)
-        self.pages.put("windows", open_ids | touched.keys())
+        open_ids.update(touched)
+        self.pages.put("windows", open_ids)
         return ()
 
     def skip_to(self, wid: int) -> None:
@@ -69,7 +70,8 @@ class WidAggregate(WindowAggregateOperator):
         first_open = max(open_ids) + 1 if bound == END_OF_TIME else self.window.first(bound)
         closed = sorted(w for w in open_ids if w < first_open)
         for wid in closed:
-            yield wid, self.pages.get(f"w{wid}")
+            table = self.pages.get(f"w{wid}")
             self.pages.delete(f"w{wid}")
-        if closed:
-            self.pages.put("windows", open_ids.difference(closed))
+            open_ids.discard(wid)
+            self.pages.put("windows", open_ids)
+            yield wid, table

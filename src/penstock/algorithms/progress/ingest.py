@@ -20,7 +20,7 @@ import numpy as np
 
 from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejected
 from penstock.algorithms.progress.ahead import GuardedTracker
-from penstock.algorithms.progress.marks import AMBIGUOUS, DATA, PUNCTUATION, Coded, Marks
+from penstock.algorithms.progress.marks import AMBIGUOUS, DATA, PUNCTUATION, UNJUDGED, Coded, Marks, PunctuationMarks
 from penstock.algorithms.progress.trackers import PunctuationTracker, Tracker
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
@@ -79,6 +79,8 @@ class Ingest(Operator):
         self.is_punctuated = isinstance(self.guard.inner if self.guard else tracker, PunctuationTracker)
         self.punctuation = 0
         """How many rows were punctuation and said so in order, since the operator was made."""
+        self.skipped = 0
+        """How many rows were skipped because nobody needs them, since the operator was made."""
 
     def marks(self, batch: Batch) -> Marks:
         """What the tracker asks for of each row."""
@@ -92,11 +94,6 @@ class Ingest(Operator):
             late = late & (np.asarray(marks) != DATA) if self.is_punctuated else np.zeros(len(times), np.bool_)
         keep = ~late
         rejected: list[Rejected] = []
-        needed = self.needed()
-        if needed > MIN_TICK:
-            skipped = keep & (times < needed)
-            keep &= ~skipped
-            self.count_skipped(int(skipped.sum()))
         if self.is_punctuated:
             kinds = np.asarray(marks)
             is_data = kinds == DATA
@@ -110,9 +107,23 @@ class Ingest(Operator):
                 if ambiguous.any():
                     alike = [AMBIGUOUS_REASON] * int(ambiguous.sum())
                     rejected.append(Rejected("dead", batch.select(ambiguous), bounds[ambiguous].tolist(), alike))
+                rejected += self._unjudged(batch, kinds == UNJUDGED)
+        needed = self.needed()
+        if needed > MIN_TICK:
+            skipped = keep & (times < needed)
+            keep &= ~skipped
+            self.skipped += int(skipped.sum())
         if late.any():
             rejected.append(self.late(batch.select(late), bounds[late].tolist()))
         return Split(rejected, batch if keep.all() else batch.select(keep), keep)
+
+    def _unjudged(self, batch: Batch, mask: np.ndarray) -> list[Rejected]:
+        """Rows of which it cannot be told whether they are punctuation."""
+        if not mask.any():
+            return []
+        assert isinstance(self.marks_of, PunctuationMarks)
+        rows = batch.select(mask)
+        return [Rejected("dead", rows, (), [self.marks_of.reason(row) for row in rows.rows])]
 
     def late(self, batch: Batch, bounds: Sequence[int]) -> Rejected:
         """Rows that are all late, with the bound that condemned each."""
@@ -161,16 +172,6 @@ class Ingest(Operator):
         """Rows before this time are not needed."""
         found: int | None = self.pages.get("needed")
         return MIN_TICK if found is None else found
-
-    def count_skipped(self, rows: int) -> None:
-        """So many more rows were skipped."""
-        if rows:
-            self.pages.put("skipped", self.skipped + rows)
-
-    @property
-    def skipped(self) -> int:
-        """How many rows were skipped because nobody needs them."""
-        return self.pages.get("skipped") or 0
 
     def pass_on(self, bound: int) -> Outputs:
         """The bound as punctuation, if it says something new that is of use."""
@@ -231,7 +232,7 @@ class RowIngest(Ingest):
         if time < bound:
             yield self.late(batch, [bound])
         elif time < self.needed():
-            self.count_skipped(1)
+            self.skipped += 1
         else:
             yield batch
         if not self.by_arrival:

@@ -16,10 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import reason_of
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.values import canonical
 
-DATA, PUNCTUATION, AMBIGUOUS = 0, 1, 2
+DATA, PUNCTUATION, AMBIGUOUS, UNJUDGED = 0, 1, 2, 3
+"""A row is unjudged where evaluating the predicate fails: it is dead and moves nothing."""
 
 
 @dataclass(frozen=True)
@@ -84,16 +86,30 @@ class PunctuationMarks:
 
     def single(self, row: Row) -> int:
         """What one row is."""
-        if not self.by_row(row):
-            return DATA
+        try:
+            if not self.by_row(row):
+                return DATA
+        except Exception:  # whatever the values or a user's code did; `reason` says what
+            return UNJUDGED
         return AMBIGUOUS if any(row[i] is not None for i in self.silent) else PUNCTUATION
+
+    def reason(self, row: Row) -> str:
+        """Why a row is unjudged."""
+        try:
+            self.by_row(row)
+        except Exception as error:
+            return reason_of(error)
+        return "it could not be told whether the row is punctuation"
 
     def __call__(self, batch: Batch) -> np.ndarray:
         """By column where the predicate can be, else by row."""
-        mask = self.by_column(batch) if batch.columnar and len(batch) else None
-        if mask is None:
-            found = np.fromiter((bool(self.by_row(row)) for row in batch.rows), np.bool_, count=len(batch))
-        else:
+        try:
+            mask = self.by_column(batch) if batch.columnar and len(batch) else None
+            if mask is None:
+                found = np.fromiter((bool(self.by_row(row)) for row in batch.rows), np.bool_, count=len(batch))
+        except Exception:  # some row has no answer: each by itself
+            return np.fromiter((self.single(row) for row in batch.rows), np.int8, count=len(batch))
+        if mask is not None:
             found = np.asarray(pc.fill_null(mask, False).to_numpy(zero_copy_only=False), np.bool_)
         marks = found.astype(np.int8)
         places = np.flatnonzero(found)

@@ -1,6 +1,7 @@
 """Project and Apply: new columns from expressions and user functions.
 
-The time column is always among them, so progress passes on.
+The time column is always among them, so progress passes on. A row of which some column has no value, since evaluating
+it fails, is given back as failed, with the reason of the first such column.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from penstock.algorithms.operator import Outputs, Stateless
+from penstock.algorithms.relational.attempt import attempt
 from penstock.model.batch import Batch, Row
 from penstock.model.schema import Schema
 
@@ -27,7 +29,13 @@ class ProjectOperator(Stateless):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Compute in the form at hand."""
+        return attempt(self.schema, batch, self._whole, self.single)
+
+    def _whole(self, batch: Batch) -> Batch:
         if batch.columnar:
-            yield Batch(self.schema, table=self.by_column(batch))
-        else:
-            yield Batch(self.schema, self.by_rows(batch.rows))
+            return Batch(self.schema, table=self.by_column(batch))
+        return Batch(self.schema, self.by_rows(batch.rows))
+
+    def single(self, row: Row) -> Row:
+        """The row that comes of a row; fails where a column does."""
+        return self.by_rows((row,))[0]

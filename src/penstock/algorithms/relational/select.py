@@ -1,4 +1,7 @@
-"""Select: the rows for which a predicate is true. Order-insensitive; punctuation passes through (thesis 8.2)."""
+"""Select: the rows for which a predicate is true. Order-insensitive; punctuation passes through (thesis 8.2).
+
+A row for which the predicate has no value, since evaluating it fails, is given back as failed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.algorithms.operator import Outputs, Stateless
+from penstock.algorithms.relational.attempt import attempt
 from penstock.model.batch import Batch, Row
 from penstock.model.schema import Schema
 
@@ -25,10 +29,14 @@ class SelectOperator(Stateless):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Filter in the form at hand."""
+        return attempt(self.schema, batch, self._whole, self.single)
+
+    def _whole(self, batch: Batch) -> Batch:
         mask = self.by_column(batch) if batch.columnar else None
         if mask is not None:
-            kept = Batch(self.schema, table=batch.table.filter(pc.fill_null(mask, False)))
-        else:
-            kept = Batch(self.schema, self.by_rows(batch.rows))
-        if len(kept):
-            yield kept
+            return Batch(self.schema, table=batch.table.filter(pc.fill_null(mask, False)))
+        return Batch(self.schema, self.by_rows(batch.rows))
+
+    def single(self, row: Row) -> Row | None:
+        """The row if it is kept; fails where the predicate does."""
+        return row if self.by_rows((row,)) else None

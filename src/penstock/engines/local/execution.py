@@ -2,75 +2,44 @@
 
 Several streams are read in turn, a batch from each. At the end of each of them a closing punctuation is implied, so
 that a stream that has ended holds back no other, and every window up to the last row's is put out.
+
+What comes of one element is handed on in portions as it is made, so a bound that closes very many windows never has
+them all in memory. Whoever touches the execution meanwhile has the element run to its end first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from functools import partial
 
 import pyarrow as pa
 
-from penstock.algorithms.operator import Rejected
 from penstock.engines.base import check
 from penstock.engines.local.builder import Builder
+from penstock.engines.local.gate import Gate
 from penstock.engines.local.graph import QueryGraph
 from penstock.engines.local.lane import Lane, at_rest, lane_of
+from penstock.engines.local.side_outputs import SideOutputs
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import StreamError
+from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
-from penstock.model.conform import DeadLetter, row_json
+from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation
-from penstock.model.schema import BIGINT, STRING, Field, Schema
+from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.query.catalog import Catalog
 from penstock.query.nodes import Node, Source
 
-Opener = Callable[[], Iterator[Batch | DeadLetter | Punctuation]]
+__all__ = ["DEAD_SCHEMA", "Counts", "LocalExecution", "Opener", "SideOutputs", "late_schema"]
 
-
-def late_schema(schema: Schema) -> Schema:
-    """The columns of a late output: the stream, the bound that condemned the row, and the row as JSON."""
-    bound = schema[schema.time].type if schema.time is not None else BIGINT
-    return Schema((Field("stream", STRING), Field("bound", bound), Field("row", STRING)))
-
-
-DEAD_SCHEMA = Schema((Field("stream", STRING), Field("reason", STRING), Field("row", STRING)))
-
-
-@dataclass
-class Counts:
-    """Where the rows of the input went; `read` is the sum of the others."""
-
-    read: int = 0
-    on_time: int = 0
-    late: int = 0
-    dead: int = 0
-    punctuation: int = 0
-    skipped: int = 0
-    """Rows in time that nobody needed, by the consumer's own word."""
-
-
-@dataclass
-class SideOutputs:
-    """Late rows and dead letters, as rows of their schemas."""
-
-    late: list[tuple[object, ...]] = field(default_factory=list)
-    dead: list[tuple[object, ...]] = field(default_factory=list)
-
-    def take(self, stream: str, rejected: Rejected) -> None:
-        """Keep rejected rows."""
-        schema = rejected.batch.schema
-        for row, bound, reason in zip(rejected.batch.rows, rejected.bounds, rejected.reasons, strict=True):
-            text = row_json(schema, row)
-            if rejected.kind == "late":
-                self.late.append((stream, bound, text))
-            else:
-                self.dead.append((stream, reason, text))
+Item = Batch | DeadLetter | Punctuation
+Outputs = list[Batch | Punctuation]
+Opener = Callable[[], Iterator[Item]]
 
 
 class LocalExecution:
-    """A running query graph with its counts."""
+    """A running query graph with its counts; it may be fed from several threads."""
 
     def __init__(self, plan: Node, catalog: Catalog, builder: Builder | None = None) -> None:
         """Refuse at once what the engine does not support."""
@@ -79,109 +48,154 @@ class LocalExecution:
         self.builder = builder or Builder(catalog)
         self.graph = QueryGraph(plan, self.builder)
         self.lanes: dict[str, Lane] = {}
-        self.side = SideOutputs()
-        self.counts = Counts()
-        self.unreadable = 0
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))
-        self.bound_schema = late_schema(sources[0].schema)
+        self.side = SideOutputs(late_schema(sources[0].schema))
+        self.graph.side = self.side.take
+        self.counts = Counts()
+        self._read = 0
+        self._gate = Gate()
+        self._under_way: Iterator[None] | None = None
 
-    def feed(self, stream: str, item: Batch | DeadLetter | Punctuation) -> list[Batch | Punctuation]:
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else touches the graph, no lane holds anything back, and no element is under way."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            for _ in self._under_way or ():
+                pass
+            self._under_way = None
+            yield
+
+    def feed(self, stream: str, item: Item) -> Outputs:
         """Take an item of a stream; what comes of it."""
-        if isinstance(item, DeadLetter):
-            self._bury(stream, item)
-            return []
-        with at_rest(self.lanes.values()):
-            self.graph.push(stream, item)
+        with self._alone():
+            for _ in self._steps(stream, item):
+                pass
             return self._collect()
 
+    def _steps(self, stream: str, item: Item) -> Iterator[None]:
+        if isinstance(item, DeadLetter):
+            self._bury(stream, item)
+            return iter(())
+        if isinstance(item, Batch):
+            self._read += len(item)
+        return self.graph.steps(stream, item)
+
     def _bury(self, stream: str, letter: DeadLetter) -> None:
-        self.side.dead.append((stream, letter.reason, letter.row))
-        self.unreadable += 1
-        self._count()
+        self._read += 1
+        self.side.bury(stream, letter)
 
     def pusher(self, stream: str) -> Callable[[Row], None]:
         """A function that takes one row of a stream at a time, at the least cost per row; `take` gives the results.
 
         A row is a tuple in the order of the schema. Times may be ticks, which is cheapest, or datetimes. A row that
-        does not fit the schema is a dead letter.
+        does not fit the schema is a dead letter. Several threads may push.
         """
         name = stream.lower()
         if name not in self.graph.sources:
             raise StreamError("The query reads no such stream.", got=stream, hint=f"it reads {', '.join(self.streams)}")
-        if name not in self.lanes:
-            self.lanes[name] = lane_of(self.graph, name, self.builder.functions, partial(self._bury, stream))
+        with self._alone():
+            if name not in self.lanes:
+                bury = partial(self.side.bury, stream)
+                self.lanes[name] = lane_of(self.graph, name, self.builder.functions, bury, self._gate)
         return self.lanes[name].push
 
-    def take(self) -> list[Batch | Punctuation]:
+    def take(self) -> Outputs:
         """What has come out since the last time."""
-        with at_rest(self.lanes.values()):
+        with self._alone():
             return self._collect()
 
-    def end(self, stream: str) -> list[Batch | Punctuation]:
+    def end(self, stream: str) -> Outputs:
         """End one stream, so that it holds back no other; what comes of it."""
-        with at_rest(self.lanes.values()):
+        with self._alone():
             self.graph.end(stream)
             return self._collect()
 
-    def close(self) -> list[Batch | Punctuation]:
-        """End all streams; what comes of it."""
-        with at_rest(self.lanes.values()):
+    def close(self) -> Outputs:
+        """End all streams; what comes of it. Every row that was read must be accounted for by then."""
+        with self._alone():
             self.graph.close()
-            return self._collect()
+            found = self._collect()
+        self.counts.check(self.plan.label)
+        return found
 
     def feedback(self, bound: int) -> None:
         """The consumer no longer needs what ends before `bound`; the query skips what only serves that."""
-        with at_rest(self.lanes.values()):
+        with self._alone():
             self.graph.feedback(bound)
 
     def snapshot(self) -> bytes:
         """The state of every operator."""
-        with at_rest(self.lanes.values()):
+        with self._alone():
             return self.graph.snapshot()
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same query."""
-        with at_rest(self.lanes.values()):
+        with self._alone():
             self.graph.restore(snapshot)
 
-    def run(self, sources: Mapping[str, Opener]) -> Iterator[Batch | Punctuation]:
-        """Read every source to its end, a batch from each in turn, then close."""
+    def run(
+        self, sources: Mapping[str, Opener], max_dead: float | None = None, stopped: Callable[[], object] | None = None
+    ) -> Iterator[Batch | Punctuation]:
+        """Read every source to its end, a batch from each in turn, then close.
+
+        Args:
+            sources: how to open each stream.
+            max_dead: how many dead letters are borne, see `DeadLimit`.
+            stopped: asked between two outputs; once it says so the run ends as it is, without closing.
+        """
+        limit = DeadLimit(max_dead)
+        stopped = stopped or (lambda: False)
         reading = {name: sources[name.lower()]() for name in self.streams}
-        while reading:
+        while reading and not stopped():
             for name, items in list(reading.items()):
                 item = next(items, None)
                 if item is None:
                     del reading[name]
-                    yield from self.end(name)
+                    steps = partial(self.graph.end_steps, name)
                 else:
-                    yield from self.feed(name, item)
-        yield from self.close()
+                    steps = partial(self._steps, name, item)
+                yield from self._in_portions(steps, stopped)
+                limit.check(self.counts, self.plan.label, self.side.last)
+                if stopped():
+                    return
+        self.counts.check(self.plan.label)
+        limit.check(self.counts, self.plan.label, self.side.last, at_end=True)
 
-    def _collect(self) -> list[Batch | Punctuation]:
-        for stream, rejected in self.graph.rejected:
-            self.side.take(stream, rejected)
-        self.graph.rejected.clear()
-        self._count()
+    def _in_portions(
+        self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]
+    ) -> Iterator[Batch | Punctuation]:
+        """Run an element, and hand on what comes out before the rest of it is run."""
+        with self._alone():
+            steps = self._under_way = begin()
+        more = True
+        while more and not stopped():
+            with self._gate.alone(), at_rest(self.lanes.values()):
+                # What is no longer under way was run to its end by somebody else.
+                more = self._under_way is steps and next(steps, self) is not self
+                if not more:
+                    self._under_way = None
+                found = self._collect()
+            yield from found
+
+    def _collect(self) -> Outputs:
+        entrances = [nodes[0] for nodes in self.graph.sources.values()]  # one read twice by the plan counts once
+        ingests = [node.operator for node in entrances]
+        self.counts = Counts(
+            read=self._read + sum(lane.read() for lane in self.lanes.values()),
+            on_time=sum(node.statistics.rows_out for node in entrances),
+            late=len(self.side.late),
+            dead=self.side.dead,
+            punctuation=sum(ingest.punctuation for ingest in ingests),  # type: ignore[attr-defined]
+            skipped=sum(ingest.skipped for ingest in ingests),  # type: ignore[attr-defined]
+            failed=self.side.failed,
+        )
         return self.graph.drain()
-
-    def _count(self) -> None:
-        self.counts.read = self.unreadable + sum(n[0].statistics.rows_in for n in self.graph.sources.values())
-        self.counts.late = len(self.side.late)
-        self.counts.dead = len(self.side.dead)
-        self.counts.on_time = self._on_time()
-        self.counts.skipped = sum(n[0].operator.skipped for n in self.graph.sources.values())  # type: ignore[attr-defined]
-        known = self.counts.on_time + self.counts.late + self.counts.dead + self.counts.skipped
-        self.counts.punctuation = self.counts.read - known
-
-    def _on_time(self) -> int:
-        """Rows that got past the streams' entrances; a stream that is read twice by the plan counts once."""
-        return sum(nodes[0].statistics.rows_out for nodes in self.graph.sources.values())
 
     def late(self) -> pa.Table:
         """The late rows so far."""
-        return Batch(self.bound_schema, self.side.late).table
+        return self.side.late.table()
 
     def dead_letters(self) -> pa.Table:
         """The dead letters so far."""
-        return Batch(DEAD_SCHEMA, self.side.dead).table
+        return self.side.letters.table()

@@ -1,17 +1,19 @@
 """The query graph: operators joined by arcs, run depth-first (Stream Mill, sections 2 and 3).
 
-A cycle has two steps: execute the current operator on one element of an input arc, then select the next operator:
-forward to the consumer if the step produced something, the same operator again if it has more input, back along the
-path otherwise. So an element goes as far as it can before the next one is looked at.
+A cycle has two steps: take one output of the current operator, then select the next operator: forward to the consumer
+if there was one, back along the path if the operator has nothing more to give. So an element goes as far as it can
+before the next one is looked at, nothing waits on an arc, and of an operator that gives very much at one bound only a
+portion is held at a time.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.algorithms.operator import Operator, Outputs, Rejected
+from penstock.algorithms.operator import Operator, Output, Outputs, Rejected
 from penstock.algorithms.progress.ingest import BatchIngest
 from penstock.algorithms.state import (
     MemoryPages,
@@ -23,7 +25,7 @@ from penstock.algorithms.state import (
     seal_snapshot,
 )
 from penstock.engines.local.builder import Builder
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, InternalError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, linear
 from penstock.model.time import END_OF_TIME
@@ -32,6 +34,11 @@ from penstock.query.identity import identities
 from penstock.query.nodes import Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
 
 Element = Batch | Punctuation
+Side = Callable[[str, str | None, Rejected], None]
+
+
+def _nobody(stream: str, operator: str | None, rejected: Rejected) -> None:
+    raise InternalError("Rows that leave the graph are kept nowhere.", where=operator or stream)
 
 
 @dataclass
@@ -42,15 +49,15 @@ class Statistics:
     rows_out: int = 0
     punctuations_in: int = 0
     punctuations_out: int = 0
+    failed: int = 0
 
 
 @dataclass
 class GraphNode:
-    """An operator with its input arcs and where its output goes."""
+    """An operator and where its output goes."""
 
     plan: Node
     operator: Operator
-    arcs: list[deque[Element]]
     consumer: tuple[GraphNode, int] | None = None
     stream: str | None = None
     identity: str = ""
@@ -62,12 +69,13 @@ class GraphNode:
         """What the operator does, in words."""
         return self.plan.label
 
-    def take(self) -> tuple[int, Element] | None:
-        """The next element of the first input arc that has one."""
-        for port, arc in enumerate(self.arcs):
-            if arc:
-                return port, arc.popleft()
-        return None
+    def take_in(self, port: int, element: Element) -> Outputs:
+        """Give the operator an element of an input."""
+        if isinstance(element, Batch):
+            self.statistics.rows_in += len(element)
+            return self.operator.process(port, element)
+        self.statistics.punctuations_in += 1
+        return self.operator.punctuate(port, element)
 
 
 class QueryGraph:
@@ -78,7 +86,8 @@ class QueryGraph:
         self.plan, self.builder = plan, builder
         self.nodes: list[GraphNode] = []
         self.sources: dict[str, list[GraphNode]] = {}
-        self.rejected: list[tuple[str, Rejected]] = []
+        self.side: Side = _nobody
+        """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
         self.outputs: deque[Element] = deque()
         self._add(plan, (1, 0), None)
         for made, known in zip(self.nodes, identities(plan, builder.catalog), strict=True):
@@ -86,7 +95,7 @@ class QueryGraph:
 
     def _add(self, node: Node, useful: tuple[int, int], consumer: tuple[GraphNode, int] | None) -> None:
         operator = self.builder.operator(node, useful)
-        made = GraphNode(node, operator, [deque() for _ in range(operator.ports)], consumer)
+        made = GraphNode(node, operator, consumer)
         self.nodes.append(made)
         if isinstance(node, Source):
             made.stream = node.name
@@ -97,9 +106,15 @@ class QueryGraph:
             self._add(below, useful_below(node, useful), (made, port))
 
     def push(self, stream: str, element: Element) -> None:
-        """Hand an element to a stream and run until nothing is left to do.
+        """Hand an element to a stream and run until nothing is left to do."""
+        for _ in self.steps(stream, element):
+            pass
 
-        Where the plan reads a stream twice to number its rows, their order counts, so they are handed over one by one.
+    def steps(self, stream: str, element: Element) -> Iterator[None]:
+        """As `push`, with a halt whenever something has come out, so that very much need not be held at once.
+
+        Between two halts the state is whole, and what is not run on comes with the next bound. Where the plan reads a
+        stream twice to number its rows, their order counts, so they are handed over one by one.
         """
         readings = self.sources[stream.lower()]
         elements = [element]
@@ -107,8 +122,7 @@ class QueryGraph:
             elements = [Batch(element.schema, [row]) for row in element.rows]
         for part in elements:
             for node in readings:
-                node.arcs[0].append(part)
-                self._run_from(node)
+                yield from self._run(node, iter(node.take_in(0, part)))
 
     def announce(self, stream: str, summary: object) -> None:
         """Tell a stream without order inside its batches what the batch shows whose rows come next."""
@@ -124,9 +138,8 @@ class QueryGraph:
 
     def emit(self, node: GraphNode, outputs: Outputs) -> None:
         """Pass on what a node gives by itself and run until nothing is left to do."""
-        self._deliver(node, outputs)
-        if node.consumer is not None:
-            self._run_from(node.consumer[0])
+        for _ in self._run(node, iter(outputs)):
+            pass
 
     def feedback(self, bound: int) -> None:
         """The consumer of the result no longer needs what ends before `bound`: tell every operator, the last first."""
@@ -144,16 +157,22 @@ class QueryGraph:
             self.outputs.append(element)
         else:
             consumer, port = node.consumer
-            consumer.arcs[port].append(element)
-            self._run_from(consumer)
+            for _ in self._run(consumer, iter(consumer.take_in(port, element))):
+                pass
 
     def reject(self, node: GraphNode, rejected: Rejected) -> None:
         """Take rows out of the graph.
 
-        A stream that the plan reads twice rejects the same rows twice; the first reading speaks for both.
+        A stream that the plan reads twice rejects the same rows twice; the first reading speaks for both. Operators
+        that fail on a row each speak for themselves.
         """
-        if node.stream is None or self.sources[node.stream.lower()][0] is node:
-            self.rejected.append((node.stream or node.label, rejected))
+        if rejected.kind == "failed" or node.stream is None:
+            rejected = replace(rejected, kind="failed")
+            node.statistics.failed += len(rejected.batch)
+            names = dict.fromkeys(n.name for n in node.plan.walk() if isinstance(n, Source))
+            self.side(", ".join(names), node.label, rejected)
+        elif self.sources[node.stream.lower()][0] is node:
+            self.side(node.stream, None, rejected)
 
     def close(self) -> None:
         """End every stream, so that every window up to the last row's is put out."""
@@ -162,9 +181,14 @@ class QueryGraph:
 
     def end(self, stream: str) -> None:
         """End one stream: nothing more of it comes, so it holds back no other."""
+        for _ in self.end_steps(stream):
+            pass
+
+    def end_steps(self, stream: str) -> Iterator[None]:
+        """As `end`, with a halt whenever something has come out."""
         time = self.sources[stream.lower()][0].operator.schema.time
         assert time is not None
-        self.push(stream, linear(time, END_OF_TIME))
+        return self.steps(stream, linear(time, END_OF_TIME))
 
     def drain(self) -> list[Element]:
         """What has come out since the last call, in order."""
@@ -172,42 +196,28 @@ class QueryGraph:
         self.outputs.clear()
         return taken
 
-    def _run_from(self, node: GraphNode) -> None:
-        path = [node]
+    def _run(self, node: GraphNode, outputs: Iterator[Output]) -> Iterator[None]:
+        """Take the outputs of a node as far as they go, one after the other; a halt whenever something has come out."""
+        path = [(node, outputs)]
         while path:
-            current = path[-1]
-            taken = current.take()
-            if taken is None:
+            current, outputs = path[-1]
+            output = next(outputs, None)
+            if output is None:
                 path.pop()
                 continue
-            port, element = taken
-            if isinstance(element, Batch):
-                current.statistics.rows_in += len(element)
-                produced = self._deliver(current, current.operator.process(port, element))
-            else:
-                current.statistics.punctuations_in += 1
-                produced = self._deliver(current, current.operator.punctuate(port, element))
-            if produced and current.consumer is not None:
-                path.append(current.consumer[0])
-
-    def _deliver(self, node: GraphNode, outputs: Outputs) -> bool:
-        """Put outputs on the consumer's arc; rejected rows leave the graph here."""
-        produced = False
-        for output in outputs:
             if isinstance(output, Rejected):
-                self.reject(node, output)
+                self.reject(current, output)
                 continue
             if isinstance(output, Batch):
-                node.statistics.rows_out += len(output)
+                current.statistics.rows_out += len(output)
             else:
-                node.statistics.punctuations_out += 1
-            if node.consumer is None:
+                current.statistics.punctuations_out += 1
+            if current.consumer is None:
                 self.outputs.append(output)
+                yield
             else:
-                consumer, port = node.consumer
-                consumer.arcs[port].append(output)
-                produced = True
-        return produced
+                consumer, port = current.consumer
+                path.append((consumer, iter(consumer.take_in(port, output))))
 
     # State
 

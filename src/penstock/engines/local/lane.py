@@ -6,6 +6,9 @@ as one Python function. The function keeps what changes with every row in its ow
 bound, how many rows passed each step. `store` writes these to the operators' pages and statistics, `load` reads them
 back; whenever anything else touches the graph, the lane is stored before and loaded after it.
 
+A row on which a selection or projection fails leaves the lane as a dead letter; which step it was is found out then, so
+that rows without fault pay nothing for it.
+
 A row that moves the bound past the next useful one is the exception: the punctuation that follows goes through the
 graph as always. What has no lane of this kind (a stream that the plan reads twice, progress by source or by row count)
 goes row by row through the graph, with the same results.
@@ -19,8 +22,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.algorithms.aggregates.columnar import ColumnarAggregate
+from penstock.algorithms.operator import Rejected
 from penstock.algorithms.progress.ingest import RowIngest
 from penstock.algorithms.progress.trackers import DelayTracker
+from penstock.algorithms.relational.attempt import by_row
+from penstock.algorithms.relational.project import ProjectOperator
+from penstock.algorithms.relational.select import SelectOperator
+from penstock.engines.local.gate import Gate
 from penstock.engines.local.row_functions import Functions, RowCode
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, conform_row, fits_text
@@ -43,10 +51,12 @@ class Lane:
     push: Push
     store: Callable[[], None]
     load: Callable[[], None]
+    read: Callable[[], int]
+    """How many rows were pushed, as far as they are stored."""
 
 
-def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury) -> Lane:
-    """The lane of a stream; `bury` is given the rows that are none of its schema."""
+def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury, gate: Gate) -> Lane:
+    """The lane of a stream; `bury` is given rows that are none of its schema, `gate` is held while a row is pushed."""
     entrances = graph.sources[stream.lower()]
     entrance = entrances[0]
     ingest = entrance.operator
@@ -54,16 +64,21 @@ def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury) ->
     if len(entrances) == 1 and is_plain:
         assert isinstance(ingest, RowIngest)
         assert isinstance(ingest.tracker, DelayTracker)
-        return _compiled(graph, entrance, ingest, ingest.tracker.delay, functions, bury)
+        return _compiled(graph, entrance, ingest, ingest.tracker.delay, functions, bury, gate)
+
+    pushed = 0
 
     def push(row: Row) -> None:
-        checked = conform_row(ingest.schema, row)
-        if isinstance(checked, DeadLetter):
-            bury(checked)
-        else:
-            graph.push(stream, Batch(ingest.schema, [checked]))
+        nonlocal pushed
+        with gate.alone():
+            pushed += 1
+            checked = conform_row(ingest.schema, row)
+            if isinstance(checked, DeadLetter):
+                bury(checked)
+            else:
+                graph.push(stream, Batch(ingest.schema, [checked]))
 
-    return Lane(push, _nothing, _nothing)
+    return Lane(push, _nothing, _nothing, lambda: pushed)
 
 
 def _nothing(*_: object) -> None:
@@ -71,64 +86,56 @@ def _nothing(*_: object) -> None:
 
 
 def _compiled(
-    graph: QueryGraph, entrance: GraphNode, ingest: RowIngest, delay: int, functions: Functions, bury: Bury
+    graph: QueryGraph, entrance: GraphNode, ingest: RowIngest, delay: int, functions: Functions, bury: Bury, gate: Gate
 ) -> Lane:
     code = RowCode(functions)
     code.names["encodable"] = encodable
-    passed: list[GraphNode] = []  # the selections, each with a counter of its own
-    chain: list[GraphNode] = []
-    steps: list[str] = []
-    indent = " " * 12
-    last = entrance
-    while last.consumer is not None and isinstance(last.consumer[0].plan, Select | Project):
-        node = last.consumer[0]
-        chain.append(node)
-        schema = node.plan.inputs[0].schema
-        if isinstance(node.plan, Select):
-            steps.append(f"{indent}if {code.text(node.plan.predicate, schema)}:")
-            indent += " " * 4
-            steps.append(f"{indent}c{len(passed)} += 1")
-            passed.append(node)
-        elif isinstance(node.plan, Project):
-            columns = [code.text(e, schema) for _, e in node.plan.columns]
-            steps.append(f"{indent}row = ({', '.join(columns)},)")
-        last = node
+    chain, steps, last = _chain(entrance, code)
     consumer = last.consumer[0] if last.consumer is not None else None
     target = consumer.operator if consumer is not None else None
     code.names["deliver"] = target.absorb if isinstance(target, ColumnarAggregate) else _deliver(graph, last)
-    counters = ["c", "late", "skipped", *[f"c{i}" for i in range(len(passed))]]
+    selections = sum(isinstance(node.plan, Select) for node in chain)
+    counters = ["r", "c", "late", "skipped", *[f"c{i}" for i in range(selections)]]
     names = ", ".join(["greatest", "bound", "edge", *counters])
     fields = ingest.schema.fields
     unpack = "".join(f"v{i}, " for i in range(len(fields)))
     fits = ["row.__class__ is tuple", *[_fits(f"v{i}", f, ingest.schema) for i, f in enumerate(fields)]]
     lines = [
-        "def make(mend, condemn, follow, read, write):",
+        "def make(held, pause, mend, condemn, blame, follow, read, write):",
         f"    {' = '.join(counters)} = 0",
         "    greatest, bound, edge, needed = read()",
         "    def push(row):",
         f"        nonlocal {names}",
+        "        while held[0]: pause()",
+        "        held[0] = True",
         "        try:",
-        f"            {unpack} = row",
-        f"            good = {' and '.join(fits)}",
-        "        except (TypeError, ValueError):",
-        "            good = False",
-        "        if not good:",
-        "            row = mend(row)",
-        "            if row is None: return",
-        f"            {unpack} = row",
-        f"        time = v{ingest.schema.time_index}",
-        "        c += 1",
-        "        if time < bound:",
-        "            late += 1",
-        "            return condemn(row, bound)",
-        "        if time >= needed:",
-        *steps,
-        f"{indent}deliver(row)",
-        "        else: skipped += 1",
-        "        if time > greatest:",
-        "            greatest = time",
-        f"            if time - {delay} > bound: bound = time - {delay}",
-        "            if time >= edge: follow()",
+        "            r += 1",
+        "            try:",
+        f"                {unpack} = row",
+        f"                if not ({' and '.join(fits)}): raise TypeError",
+        "            except (TypeError, ValueError):",
+        "                row = mend(row)",
+        "                if row is None: return",
+        f"                {unpack} = row",
+        f"            time = v{ingest.schema.time_index}",
+        "            if time < bound:",
+        "                late += 1",
+        "                return condemn(row, bound)",
+        "            if time >= needed:",
+        "                c += 1",
+        "                try:",
+        "                    while True:",  # once: a row that a selection leaves out breaks off
+        *[f"                        {step}" for step in steps],
+        "                        deliver(row)",
+        "                        break",
+        f"                except Exception as error: blame(({unpack}), error)",
+        "            else: skipped += 1",
+        "            if time > greatest:",
+        "                greatest = time",
+        f"                if (reached := time - {delay}) > bound: bound = reached",
+        "                if time >= edge: follow()",
+        "        finally:",
+        "            held[0] = False",
         "    def store():",
         f"        nonlocal {', '.join(counters)}",
         f"        write(greatest, [{', '.join(counters)}])",
@@ -140,8 +147,32 @@ def _compiled(
     ]
     books = _Books(graph, entrance, ingest, delay, chain, consumer, bury)
     exec(compile("\n".join(lines), "<penstock lane>", "exec"), code.names)
-    books.lane = Lane(*code.names["make"](books.mend, books.condemn, books.follow, books.read, books.write))
+    made = code.names["make"](
+        gate.held, gate.pause, books.mend, books.condemn, books.blame, books.follow, books.read, books.write
+    )
+    push, store, load = made
+    books.lane = Lane(push, store, load, lambda: books.pushed)
     return books.lane
+
+
+def _chain(entrance: GraphNode, code: RowCode) -> tuple[list[GraphNode], list[str], GraphNode]:
+    """The selections and projections that follow an entrance, what they do to `row` as code, and the last of them."""
+    chain: list[GraphNode] = []
+    steps: list[str] = []
+    last = entrance
+    selections = 0
+    while last.consumer is not None and isinstance(last.consumer[0].plan, Select | Project):
+        node = last.consumer[0]
+        chain.append(node)
+        schema = node.plan.inputs[0].schema
+        if isinstance(node.plan, Select):
+            steps += [f"if not {code.text(node.plan.predicate, schema)}: break", f"c{selections} += 1"]
+            selections += 1
+        elif isinstance(node.plan, Project):
+            columns = [code.text(e, schema) for _, e in node.plan.columns]
+            steps.append(f"row = ({', '.join(columns)},)")
+        last = node
+    return chain, steps, last
 
 
 def _fits(name: str, field: Field, schema: Schema) -> str:
@@ -177,7 +208,11 @@ class _Books:
         self.bury = bury
         self.graph, self.entrance, self.ingest, self.delay = graph, entrance, ingest, delay
         self.chain, self.consumer = chain, consumer
-        self.lane = Lane(_nothing, _nothing, _nothing)
+        self.lane = Lane(_nothing, _nothing, _nothing, lambda: 0)
+        self.pushed = 0
+        """How many rows were pushed, whatever became of them."""
+        self.failed = dict.fromkeys(range(len(chain)), 0)
+        """How many rows failed at each step since they were last counted."""
 
     def read(self) -> tuple[int, int, int, int]:
         """The greatest time, the bound that condemns, from when on a new bound is of use, and from when on rows are."""
@@ -190,18 +225,18 @@ class _Books:
 
     def write(self, greatest: int, counters: list[int]) -> None:
         """Keep the greatest time, and count the rows that each step saw."""
-        read, late, skipped, *selected = counters
-        if not read:
+        read, count, late, skipped, *selected = counters
+        self.pushed += read
+        if not count + late + skipped:
             return
         self.ingest.pages.put("progress", greatest)
-        self.entrance.statistics.rows_in += read
-        self.ingest.count_skipped(skipped)
-        count = read - late - skipped
+        self.entrance.statistics.rows_in += count + late + skipped
+        self.ingest.skipped += skipped
         self.entrance.statistics.rows_out += count
-        for node in self.chain:
+        for at, node in enumerate(self.chain):
             node.statistics.rows_in += count
-            if isinstance(node.plan, Select):
-                count = selected.pop(0)
+            count = selected.pop(0) if isinstance(node.plan, Select) else count - self.failed[at]
+            self.failed[at] = 0
             node.statistics.rows_out += count
         if self.consumer is not None and isinstance(self.consumer.operator, ColumnarAggregate):
             self.consumer.statistics.rows_in += count
@@ -217,6 +252,21 @@ class _Books:
     def condemn(self, row: Row, bound: int) -> None:
         """A late row."""
         self.graph.reject(self.entrance, self.ingest.late(Batch(self.ingest.schema, [row]), [bound]))
+
+    def blame(self, row: Row, error: Exception) -> None:
+        """Something failed on the way of a row: the step that fails on it says so; if none does it was not the row."""
+        for at, node in enumerate(self.chain):
+            assert isinstance(node.operator, SelectOperator | ProjectOperator)
+            good, failed = by_row([row], node.operator.single)
+            if failed:
+                self.failed[at] += 1
+                batch = Batch(node.plan.inputs[0].schema, [row])
+                self.graph.reject(node, Rejected("failed", batch, (), [failed[0][1]]))
+                return
+            if not good:
+                break
+            row = good[0]
+        raise error
 
     def follow(self) -> None:
         """The row moved the bound past the next useful one: punctuation follows it."""

@@ -8,7 +8,7 @@ costs what it touches. In batch the same graph runs once per bucket and is close
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -19,11 +19,14 @@ from penstock.algorithms.progress.ingest import BatchIngest
 from penstock.algorithms.progress.trackers import tracker_for
 from penstock.algorithms.state import seal, unseal
 from penstock.engines.local.builder import Builder
-from penstock.engines.local.execution import DEAD_SCHEMA, SideOutputs, late_schema
 from penstock.engines.local.graph import GraphNode, QueryGraph
+from penstock.engines.local.side_outputs import SideOutputs
 from penstock.engines.spark.wire import Note, dump, load_note, pack, unpack_batch
+from penstock.model.accounts import Counts
 from penstock.model.batch import Batch, concat
+from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, linear
+from penstock.model.letters import late_schema
 from penstock.query.catalog import Catalog
 from penstock.query.nodes import Node, Source
 
@@ -108,8 +111,7 @@ class HostedGraph:
 
     def run(self, arrivals: Arrivals) -> Iterator[tuple[str, bytes]]:
         """Take one micro-batch: rows of all streams first, then their progress."""
-        side = SideOutputs()
-        before = self._entered()
+        side, before = self._begin()
         summaries = {stream: self._summary(stream, notes) for stream, notes in arrivals.notes.items()}
         if self.in_order:
             for stream, summary in summaries.items():
@@ -123,7 +125,8 @@ class HostedGraph:
         for stream, notes in sorted(arrivals.notes.items()):
             self._advance(stream, notes, summaries[stream])
             for note in notes:
-                side.dead += [(stream, reason, row) for reason, row in note.dead]
+                for reason, row in note.dead:
+                    side.bury(stream, DeadLetter(reason, row))
                 read += note.read
         yield from self._tagged(side, read, before)
         if self.in_order:
@@ -140,9 +143,14 @@ class HostedGraph:
 
     def close(self) -> Iterator[tuple[str, bytes]]:
         """End all streams."""
-        before = self._entered()
+        side, before = self._begin()
         self.graph.close()
-        yield from self._tagged(SideOutputs(), 0, before)
+        yield from self._tagged(side, 0, before)
+
+    def _begin(self) -> tuple[SideOutputs, Counts]:
+        side = SideOutputs(self.late_schema)
+        self.graph.side = side.take
+        return side, self._counted()
 
     def _summary(self, stream: str, notes: list[Note]) -> Any:
         """What all parts of a stream's micro-batch show together."""
@@ -173,13 +181,16 @@ class HostedGraph:
                 entrance.greatest = None
         return found
 
-    def _entered(self) -> int:
-        return sum(nodes[0].statistics.rows_out for nodes in self.graph.sources.values())
+    def _counted(self) -> Counts:
+        """What the entrances have counted since the graph was made; one that the plan reads twice counts once."""
+        entrances = [nodes[0] for nodes in self.graph.sources.values()]
+        return Counts(
+            on_time=sum(node.statistics.rows_out for node in entrances),
+            punctuation=sum(node.operator.punctuation for node in entrances),  # type: ignore[attr-defined]
+            skipped=sum(node.operator.skipped for node in entrances),  # type: ignore[attr-defined]
+        )
 
-    def _tagged(self, side: SideOutputs, read: int, before: int) -> Iterator[tuple[str, bytes]]:
-        for stream, rejected in self.graph.rejected:
-            side.take(stream, rejected)
-        self.graph.rejected.clear()
+    def _tagged(self, side: SideOutputs, read: int, before: Counts) -> Iterator[tuple[str, bytes]]:
         outputs = self.graph.drain()
         batches = [o for o in outputs if isinstance(o, Batch)]
         if batches:
@@ -187,13 +198,22 @@ class HostedGraph:
         bounds = [o.value for o in outputs if isinstance(o, Punctuation) and o.is_linear]
         if bounds:
             yield "punctuation", dump(max(bounds))
-        if side.late:
-            yield "late", pack(Batch(self.late_schema, side.late).table)
-        if side.dead:
-            yield "dead", pack(Batch(DEAD_SCHEMA, side.dead).table)
-        counts = {"read": read, "on_time": self._entered() - before, "late": len(side.late), "dead": len(side.dead)}
-        if any(counts.values()):
-            yield "counts", dump(counts)
+        if len(side.late):
+            yield "late", pack(side.late.table())
+        if len(side.letters):
+            yield "dead", pack(side.letters.table())
+        now = self._counted()
+        counts = Counts(
+            read=read,
+            on_time=now.on_time - before.on_time,
+            late=len(side.late),
+            dead=side.dead,
+            punctuation=now.punctuation - before.punctuation,
+            skipped=now.skipped - before.skipped,
+            failed=side.failed,
+        )
+        if counts != Counts():
+            yield "counts", dump(asdict(counts))
 
 
 class GraphProcessor(StatefulProcessor):

@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 from penstock.algorithms.progress.marks import DATA
 from penstock.algorithms.progress.trackers import tracker_for
 from penstock.engines.local.builder import Builder
-from penstock.engines.local.column_functions import NotColumnar, column_function
+from penstock.engines.local.column_functions import column_function
 from penstock.engines.local.row_functions import row_function
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.partitioning import bucket_of
 from penstock.engines.spark.wire import Note, dump_note, pack
-from penstock.model.batch import Batch, rows_of
+from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.model.progress import Punctuated
 from penstock.query.catalog import Catalog
@@ -62,7 +62,7 @@ class Mapper:
             if isinstance(self.source.progress, Punctuated) and marks is not None:
                 where = np.where(np.asarray(marks) != DATA, 0, where) if len(batch) else where
             summary = tracker.summarise(times, marks)
-            yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), len(batch) + len(dead))
+            yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), part.num_rows)
 
     def _corrupt(self, table: pa.Table) -> tuple[pa.Table, list[DeadLetter]]:
         """The records that parsed, and those that did not as dead letters."""
@@ -109,11 +109,19 @@ class Mapper:
             if by_column is not None and len(batch):
                 try:
                     column = by_column(batch.table)
-                except NotColumnar:
+                except Exception:  # some rows have no value, or these values no columnar answer: one by one
                     column = None
             if column is None or isinstance(column, pa.Scalar):
-                return hash_values([by_row(row) for row in batch.rows])
+                return hash_values([routed(row) for row in batch.rows])
             return _hash_column(column)
+
+        def routed(row: Row) -> object:
+            try:
+                return by_row(row)
+            except Exception:
+                # Where the value is needed there is none, so no operator that goes by it ever sees the row: any bucket
+                # will do, and the operator that finds no value says so.
+                return None
 
         return hashes
 

@@ -12,9 +12,9 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, Protocol
 
-from penstock.engines.local.execution import DEAD_SCHEMA
 from penstock.engines.spark.failure import failure_of, told
 from penstock.engines.spark.manifest import check_manifest, manifest_of
 from penstock.engines.spark.readers import check_names
@@ -22,6 +22,8 @@ from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.writing import KINDS, Output, Writer
 from penstock.errors import CheckpointError, RunError, StreamError
+from penstock.model.accounts import Counts, DeadLimit
+from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, show_ticks
 from penstock.query.catalog import Catalog
@@ -85,9 +87,7 @@ class SparkRun:
         is `running`, `stopped` or `failed`, and `reason` the first line of why. It costs the reading of one record.
         """
         last = self._log.last()
-        totals = {"read": 0, "on_time": 0, "late": 0, "dead": 0, **(last.totals if last is not None else {})}
-        if "punctuation" not in totals:
-            totals["punctuation"] = totals["read"] - sum(totals[k] for k in ("on_time", "late", "dead"))
+        totals = {**asdict(Counts()), **(last.totals if last is not None else {})}
         frontier = last.frontier if last is not None else None
         failed = None if self.is_active else self.exception
         return {
@@ -167,14 +167,16 @@ def start(
     dead: Any,
     buckets: int | None = None,
     retention: Retention | None = None,
+    limit: DeadLimit | None = None,
 ) -> SparkRun:
     """Start a query, or go on with it where its checkpoint ends, with as many buckets as it has there."""
     retention = retention if retention is not None else Retention()
+    limit = limit if limit is not None else DeadLimit()
     spark = query.hosted(buckets=buckets).spark
     keep = max(retention.records, int(spark.conf.get(RETAINED, None) or 0))
     home = open_home(place_of(str(query.path)) / checked_name(query.name), keep=keep)
     try:
-        streaming = _streaming(query, home, (sink, late, dead), trigger, buckets, retention)
+        streaming = _streaming(query, home, (sink, late, dead), trigger, buckets, retention, limit)
     except BaseException:
         home.lease.release()
         raise
@@ -189,6 +191,7 @@ def _streaming(
     trigger: Mapping[str, Any] | None,
     buckets: int | None,
     retention: Retention,
+    limit: DeadLimit,
 ) -> Any:
     """The streaming query, after every check."""
     kept = _check_manifest(home.place, query, buckets)
@@ -204,7 +207,7 @@ def _streaming(
     }
     outputs = [_output(k, schemas[k], places[k], query, home, retention) for k in schemas]
     _check_places(outputs)
-    writer = Writer(home, outputs)
+    writer = Writer(home, outputs, limit)
     _check_checkpoint(home, writer)
     _check_open(home.place, writer.log.last())
     for output in outputs:

@@ -24,6 +24,7 @@ from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
 from penstock.model.formats import check_delimiter, file_kind
+from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.schema import Schema, timed
 
 AS_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
@@ -74,11 +75,12 @@ class SparkSource:
         if CORRUPT in self.frame.columns:
             row = F.coalesce(F.col(CORRUPT), row)
         bad = self.frame.select(self._problem.alias("reason"), row.alias("row")).filter("reason IS NOT NULL")
-        found = bad.select(F.lit(stream).alias("stream"), "reason", "row")
+        nowhere = F.lit(None).cast("string").alias("operator")
+        found = bad.select(F.lit(stream).alias("stream"), nowhere, "reason", "row")
         if not self.unread:
             return found
-        known = [(stream, letter.reason, letter.row) for letter in self.unread]
-        return found.union(self.frame.sparkSession.createDataFrame(known, "stream string, reason string, row string"))
+        known = [(stream, None, letter.reason, letter.row) for letter in self.unread]
+        return found.union(self.frame.sparkSession.createDataFrame(known, DEAD_SCHEMA.ddl))
 
 
 def open_spark_source(

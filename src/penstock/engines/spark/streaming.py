@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.engines.local.execution import DEAD_SCHEMA, late_schema
 from penstock.engines.spark.buckets import default_buckets
 from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.host import BatchHost, GraphProcessor
@@ -27,6 +26,7 @@ from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.wire import PACKED, TAGGED, unpack
+from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
 from penstock.query.nodes import Node, Source

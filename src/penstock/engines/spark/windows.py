@@ -23,10 +23,12 @@ from pyspark.sql import functions as F
 
 from penstock.algorithms.aggregates.columnar import ColumnarAggregate
 from penstock.algorithms.aggregates.measures import Measure
+from penstock.algorithms.operator import Rejected
 from penstock.engines.local.builder import Builder
 from penstock.engines.spark.distinct import distinct_counts, joined
 from penstock.engines.spark.ticks import floor_div, long, ticks_of, time_of
 from penstock.engines.spark.types import spark_ddl
+from penstock.errors import EvaluationError
 from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.schema import Schema
@@ -159,6 +161,8 @@ class Slider:
         keys = [table.column(i + 1).cast(self.node.input.schema[k].type.arrow) for i, k in enumerate(self.node.keys)]
         operator.take_panes(np.asarray(table.column(0).to_numpy()), keys, numbers)
         for output in operator.punctuate(0, linear("time", END_OF_TIME)):
+            if isinstance(output, Rejected):
+                raise EvaluationError(output.reasons[0], where=self.node.label)
             if isinstance(output, Batch):
                 yield from output.table.to_batches(max_chunksize=1 << 17)
 

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 from penstock.engines.spark.streaming import rows_of
 from penstock.engines.spark.wire import TAGGED, dump, load, pack, unpack
 from penstock.errors import CheckpointError
+from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.schema import Schema
 from penstock.storage.folders import OutputFolder, Staging
 from penstock.storage.home import Home
@@ -81,9 +82,9 @@ class Stager:
 class Writer:
     """Writes micro-batches; it travels to where Spark calls it."""
 
-    def __init__(self, home: Home, outputs: Sequence[Output]) -> None:
-        """The home's lease is held by whoever started the run."""
-        self.home, self.outputs = home, outputs
+    def __init__(self, home: Home, outputs: Sequence[Output], limit: DeadLimit | None = None) -> None:
+        """The home's lease is held by whoever started the run; `limit` is how many dead letters are borne."""
+        self.home, self.outputs, self.limit = home, outputs, limit or DeadLimit()
         self.log = RunLog(home, {KINDS[o.kind]: o.folder for o in outputs if o.folder is not None})
 
     def __call__(self, tagged: DataFrame, batch: int) -> None:
@@ -121,6 +122,8 @@ class Writer:
         for kind, value in notes:
             if kind == "counts":
                 counts.update(value)
+        where = f"micro-batch {self.log.next_number} of {self.home.place}"
+        Counts(**counts).check(where)
         # Every bucket has seen the same progress; one that had nothing new to say says nothing.
         bounds = [value for kind, value in notes if kind == "punctuation"]
         known = [value for kind, value in notes if kind == "progress"]
@@ -137,6 +140,10 @@ class Writer:
             greatest=greater(*(each["greatest"] for each in known)),
             positions=self._positions(batch),
         )
+        # After everything is kept: a run that is started again finds the record and goes on from there.
+        kept = self.log.last()
+        totals = {} if kept is None else kept.totals
+        self.limit.check(Counts(**{name: totals.get(name, 0) for name in asdict(Counts())}), where)
 
     def _stage(self, tagged: DataFrame) -> tuple[list[tuple[str, Any]], dict[str, list[DataFile]]]:
         """Evaluate the micro-batch: notes, and the files that were written."""
