@@ -168,6 +168,9 @@ class Watch(Alarm):
 
     def passed(self, inputs: Iterable[Input]) -> None:
         """Compare the events that every joined input has passed; give up what is too much."""
+        if not self.records:
+            self._remember_passing(inputs)
+            return
         given = [i for i in inputs if i.joined]
         reached = min((i.stable for i in given), default=MIN_TICK)
         self.forgotten_to = max(self.forgotten_to, reached)
@@ -176,6 +179,9 @@ class Watch(Alarm):
             self._compare(record, given)
         while len(self.records) > self.patience:
             self._lose_patience(given)
+
+    def _remember_passing(self, inputs: Iterable[Input]) -> None:
+        self.forgotten_to = max(self.forgotten_to, min((i.stable for i in inputs if i.joined), default=MIN_TICK))
 
     def _lose_patience(self, given: list[Input]) -> None:
         record = next(iter(self.records.values()))
@@ -186,8 +192,12 @@ class Watch(Alarm):
         self._compare(record, [i for i in given if due is not None and i.stable > due])
 
     def _compare(self, record: Record, inputs: list[Input]) -> None:
+        said, ours = record.said, list(record.out)
         for each in inputs:
-            theirs = [e for e in record.said.get(each.number, ()) if e >= record.blind_below]
+            theirs = said.get(each.number)
+            if theirs == ours:
+                continue  # as nearly always
+            theirs = [e for e in theirs or () if e >= record.blind_below]
             self.compare(each, record.payload, record.vs, record.out, theirs)
 
     def next_time(self) -> int | None:
