@@ -9,9 +9,10 @@ back; whenever anything else touches the graph, the lane is stored before and lo
 A row on which a selection or projection fails leaves the lane as a dead letter; which step it was is found out then, so
 that rows without fault pay nothing for it.
 
-A row that moves the bound past the next useful one is the exception: the punctuation that follows goes through the
-graph as always. What has no lane of this kind (a stream that the plan reads twice, progress by source or by row count)
-goes row by row through the graph, with the same results.
+A row that moves the bound, or the row number, past the next useful one is the exception: the punctuation that follows
+goes through the graph as always. So do rows that are punctuation themselves. What has no lane of this kind (a stream
+that the plan reads twice, or that has a limit on rows from the future) goes row by row through the graph, with the same
+results.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.algorithms.aggregates.columnar import ColumnarAggregate
 from penstock.algorithms.operator import Rejected
 from penstock.algorithms.progress.ingest import RowIngest
+from penstock.algorithms.progress.marks import SourceMarks
 from penstock.algorithms.progress.trackers import DelayTracker
 from penstock.algorithms.relational.attempt import by_row
+from penstock.algorithms.relational.number import NumberOperator
 from penstock.algorithms.relational.project import ProjectOperator
 from penstock.algorithms.relational.select import SelectOperator
 from penstock.engines.local.gate import Gate
@@ -33,9 +36,12 @@ from penstock.engines.local.row_functions import Functions, RowCode
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, conform_row, fits_text
 from penstock.model.convert import encodable
+from penstock.model.progress import Punctuated
 from penstock.model.schema import Field, Schema
-from penstock.model.time import MIN_TICK
-from penstock.query.nodes import Project, Select
+from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.values import canonical
+from penstock.query.nodes import NumberRows, Project, Select, Source
+from penstock.query.predicates import punctuation_predicate
 
 if TYPE_CHECKING:
     from penstock.engines.local.graph import GraphNode, QueryGraph
@@ -60,11 +66,8 @@ def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury, ga
     entrances = graph.sources[stream.lower()]
     entrance = entrances[0]
     ingest = entrance.operator
-    is_plain = isinstance(ingest, RowIngest) and isinstance(ingest.tracker, DelayTracker) and not ingest.by_arrival
-    if len(entrances) == 1 and is_plain:
-        assert isinstance(ingest, RowIngest)
-        assert isinstance(ingest.tracker, DelayTracker)
-        return _compiled(graph, entrance, ingest, ingest.tracker.delay, functions, bury, gate)
+    if len(entrances) == 1 and isinstance(ingest, RowIngest) and ingest.guard is None:
+        return _compiled(graph, entrance, ingest, functions, bury, gate)
 
     pushed = 0
 
@@ -86,24 +89,25 @@ def _nothing(*_: object) -> None:
 
 
 def _compiled(
-    graph: QueryGraph, entrance: GraphNode, ingest: RowIngest, delay: int, functions: Functions, bury: Bury, gate: Gate
+    graph: QueryGraph, entrance: GraphNode, ingest: RowIngest, functions: Functions, bury: Bury, gate: Gate
 ) -> Lane:
     code = RowCode(functions)
     code.names["encodable"] = encodable
+    code.names["canonical"] = canonical
     chain, steps, last = _chain(entrance, code)
     consumer = last.consumer[0] if last.consumer is not None else None
     target = consumer.operator if consumer is not None else None
     code.names["deliver"] = target.absorb if isinstance(target, ColumnarAggregate) else _deliver(graph, last)
     selections = sum(isinstance(node.plan, Select) for node in chain)
     counters = ["r", "c", "late", "skipped", *[f"c{i}" for i in range(selections)]]
-    names = ", ".join(["greatest", "bound", "edge", *counters])
+    names = ", ".join(["greatest", "bound", "edge", "n", *counters])
     fields = ingest.schema.fields
     unpack = "".join(f"v{i}, " for i in range(len(fields)))
     fits = ["row.__class__ is tuple", *[_fits(f"v{i}", f, ingest.schema) for i, f in enumerate(fields)]]
     lines = [
-        "def make(held, pause, mend, condemn, blame, follow, read, write):",
+        "def make(held, pause, mend, condemn, blame, aside, step, follow, numbered, read, write):",
         f"    {' = '.join(counters)} = 0",
-        "    greatest, bound, edge, needed = read()",
+        "    greatest, bound, edge, needed, n, following = read()",
         "    def push(row):",
         f"        nonlocal {names}",
         "        while held[0]: pause()",
@@ -118,56 +122,93 @@ def _compiled(
         "                if row is None: return",
         f"                {unpack} = row",
         f"            time = v{ingest.schema.time_index}",
+        *_aside(graph, entrance, ingest, code),
         "            if time < bound:",
         "                late += 1",
-        "                return condemn(row, bound)",
-        "            if time >= needed:",
+        "                condemn(row, bound)",
+        "            elif time >= needed:",
         "                c += 1",
         "                try:",
         "                    while True:",  # once: a row that a selection leaves out breaks off
         *[f"                        {step}" for step in steps],
         "                        deliver(row)",
         "                        break",
-        f"                except Exception as error: blame(({unpack}), error)",
+        f"                except Exception as error: blame(({unpack}), error, n - 1)",
         "            else: skipped += 1",
-        "            if time > greatest:",
-        "                greatest = time",
-        f"                if (reached := time - {delay}) > bound: bound = reached",
-        "                if time >= edge: follow()",
+        *_progress(ingest),
+        *(["            if n >= following: numbered()"] if any(isinstance(c.plan, NumberRows) for c in chain) else []),
         "        finally:",
         "            held[0] = False",
         "    def store():",
         f"        nonlocal {', '.join(counters)}",
-        f"        write(greatest, [{', '.join(counters)}])",
+        f"        write(greatest, n, [{', '.join(counters)}])",
         f"        {' = '.join(counters)} = 0",
         "    def load():",
-        "        nonlocal greatest, bound, edge, needed",
-        "        greatest, bound, edge, needed = read()",
+        "        nonlocal greatest, bound, edge, needed, n, following",
+        "        greatest, bound, edge, needed, n, following = read()",
         "    return push, store, load",
     ]
-    books = _Books(graph, entrance, ingest, delay, chain, consumer, bury)
+    books = _Books(graph, entrance, ingest, chain, consumer, bury)
     exec(compile("\n".join(lines), "<penstock lane>", "exec"), code.names)
-    made = code.names["make"](
-        gate.held, gate.pause, books.mend, books.condemn, books.blame, books.follow, books.read, books.write
-    )
+    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.follow, books.numbered)
+    made = code.names["make"](gate.held, gate.pause, *own, books.read, books.write)
     push, store, load = made
     books.lane = Lane(push, store, load, lambda: books.pushed)
     return books.lane
 
 
+def _aside(graph: QueryGraph, entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
+    """Rows that are punctuation, or of which that cannot be told, leave the lane."""
+    source = entrance.plan
+    if not ingest.is_punctuated:
+        return []
+    assert isinstance(source, Source)
+    assert isinstance(source.progress, Punctuated)
+    predicate = punctuation_predicate(source.progress, source.schema, graph.builder.catalog, source.name)
+    return [
+        f"            try: special = {code.text(predicate, source.schema)}",
+        "            except Exception: special = True",
+        "            if special: return aside(row)",
+    ]
+
+
+def _progress(ingest: RowIngest) -> list[str]:
+    """What follows from a row's time, late or not: a bound may move, and may be of use."""
+    if ingest.by_arrival or ingest.is_punctuated:
+        return []
+    if isinstance(ingest.tracker, DelayTracker):
+        return [
+            "            if time > greatest:",
+            "                greatest = time",
+            f"                if (reached := time - {ingest.tracker.delay}) > bound: bound = reached",
+            "                if time >= edge: follow()",
+        ]
+    mark = "None"
+    if isinstance(ingest.marks_of, SourceMarks):
+        at = ingest.marks_of.index
+        mark = f"canonical(v{at})" if ingest.schema.fields[at].type.is_fractional else f"v{at}"
+    return [
+        f"            if (reached := step(time, {mark})) > bound:",
+        "                bound = reached",
+        "                if reached >= edge: follow()",
+    ]
+
+
 def _chain(entrance: GraphNode, code: RowCode) -> tuple[list[GraphNode], list[str], GraphNode]:
-    """The selections and projections that follow an entrance, what they do to `row` as code, and the last of them."""
+    """What a row goes through after an entrance (selections, projections, numbering), as code, and the last of them."""
     chain: list[GraphNode] = []
     steps: list[str] = []
     last = entrance
     selections = 0
-    while last.consumer is not None and isinstance(last.consumer[0].plan, Select | Project):
+    while last.consumer is not None and isinstance(last.consumer[0].plan, Select | Project | NumberRows):
         node = last.consumer[0]
         chain.append(node)
         schema = node.plan.inputs[0].schema
         if isinstance(node.plan, Select):
             steps += [f"if not {code.text(node.plan.predicate, schema)}: break", f"c{selections} += 1"]
             selections += 1
+        elif isinstance(node.plan, NumberRows):
+            steps += ["row = (*row, n)", "n += 1"]
         elif isinstance(node.plan, Project):
             columns = [code.text(e, schema) for _, e in node.plan.columns]
             steps.append(f"row = ({', '.join(columns)},)")
@@ -200,13 +241,15 @@ class _Books:
         graph: QueryGraph,
         entrance: GraphNode,
         ingest: RowIngest,
-        delay: int,
         chain: list[GraphNode],
         consumer: GraphNode | None,
         bury: Bury,
     ) -> None:
         self.bury = bury
-        self.graph, self.entrance, self.ingest, self.delay = graph, entrance, ingest, delay
+        self.graph, self.entrance, self.ingest, self.tracker = graph, entrance, ingest, ingest.tracker
+        self.state: Any = None
+        """The tracker's state, where it is more than the greatest time."""
+        self.numbers = next((node for node in chain if isinstance(node.operator, NumberOperator)), None)
         self.chain, self.consumer = chain, consumer
         self.lane = Lane(_nothing, _nothing, _nothing, lambda: 0)
         self.pushed = 0
@@ -214,22 +257,42 @@ class _Books:
         self.failed = dict.fromkeys(range(len(chain)), 0)
         """How many rows failed at each step since they were last counted."""
 
-    def read(self) -> tuple[int, int, int, int]:
-        """The greatest time, the bound that condemns, from when on a new bound is of use, and from when on rows are."""
-        ingest = self.ingest
-        state: int | None = ingest.pages.get("progress")
-        bound = max(ingest.tracker.bound(state), ingest.outside())
-        told: int | None = ingest.pages.get(ingest.passed_on.key)
-        edge = MIN_TICK if told is None else (told + 1) * ingest.step + ingest.origin + self.delay
-        return MIN_TICK if state is None else state, bound, edge, ingest.needed()
+    def read(self) -> tuple[int, int, int, int, int, int]:
+        """What the lane starts from.
 
-    def write(self, greatest: int, counters: list[int]) -> None:
-        """Keep the greatest time, and count the rows that each step saw."""
+        The greatest time, the bound that condemns, from when on a new bound is of use, from when on rows are, the next
+        row number, and from which one on numbers are of use.
+        """
+        ingest = self.ingest
+        state = self.state = ingest.pages.get("progress")
+        bound = max(self.tracker.bound(state), ingest.outside())
+        if ingest.by_arrival and not ingest.has_ended:
+            bound = MIN_TICK
+        delay = self.tracker.delay if isinstance(self.tracker, DelayTracker) else 0
+        greatest = state if isinstance(state, int) else MIN_TICK
+        return greatest, bound, _edge(ingest) + delay, ingest.needed(), *self._counting()
+
+    def _counting(self) -> tuple[int, int]:
+        """The next row number, and the next that is of use."""
+        if self.numbers is None:
+            return 0, END_OF_TIME
+        operator = self.numbers.operator
+        assert isinstance(operator, NumberOperator)
+        number = operator.pages.get("next") or 0
+        return number, max(_edge(operator), number + 1)
+
+    def write(self, greatest: int, number: int, counters: list[int]) -> None:
+        """Keep how far the stream has come, and count the rows that each step saw."""
         read, count, late, skipped, *selected = counters
         self.pushed += read
         if not count + late + skipped:
             return
-        self.ingest.pages.put("progress", greatest)
+        if self.numbers is not None:
+            self.numbers.operator.pages.put("next", number)
+        if isinstance(self.tracker, DelayTracker) and not self.ingest.by_arrival:
+            self.ingest.pages.put("progress", greatest)
+        elif self.state is not None:
+            self.ingest.pages.put("progress", self.state)
         self.entrance.statistics.rows_in += count + late + skipped
         self.ingest.skipped += skipped
         self.entrance.statistics.rows_out += count
@@ -253,9 +316,23 @@ class _Books:
         """A late row."""
         self.graph.reject(self.entrance, self.ingest.late(Batch(self.ingest.schema, [row]), [bound]))
 
-    def blame(self, row: Row, error: Exception) -> None:
+    def aside(self, row: Row) -> None:
+        """A row that is punctuation, or of which that cannot be told: it goes through the graph."""
+        self.lane.store()
+        self.graph.push(str(self.entrance.stream), Batch(self.ingest.schema, [row]))
+        self.lane.load()
+
+    def step(self, time: int, mark: object) -> int:
+        """The bound after one more row, where it does not follow from the greatest time alone."""
+        self.state = self.tracker.observe(self.state, time, mark)
+        return self.tracker.bound(self.state)
+
+    def blame(self, row: Row, error: Exception, number: int) -> None:
         """Something failed on the way of a row: the step that fails on it says so; if none does it was not the row."""
         for at, node in enumerate(self.chain):
+            if isinstance(node.operator, NumberOperator):
+                row = (*row, number)
+                continue
             assert isinstance(node.operator, SelectOperator | ProjectOperator)
             good, failed = by_row([row], node.operator.single)
             if failed:
@@ -271,9 +348,23 @@ class _Books:
     def follow(self) -> None:
         """The row moved the bound past the next useful one: punctuation follows it."""
         self.lane.store()
-        bound = self.ingest.tracker.bound(self.ingest.pages.get("progress"))
+        bound = self.tracker.bound(self.ingest.pages.get("progress"))
         self.graph.emit(self.entrance, self.ingest.pass_on(bound))
         self.lane.load()
+
+    def numbered(self) -> None:
+        """The row number passed the next useful one: punctuation follows the row."""
+        assert self.numbers is not None
+        assert isinstance(self.numbers.operator, NumberOperator)
+        self.lane.store()
+        self.graph.emit(self.numbers, self.numbers.operator.pass_on())
+        self.lane.load()
+
+
+def _edge(operator: RowIngest | NumberOperator) -> int:
+    """The next bound of an operator that is of use to its consumer."""
+    told: int | None = operator.pages.get(operator.passed_on.key)
+    return MIN_TICK if told is None else (told + 1) * operator.step + operator.origin
 
 
 @contextmanager
