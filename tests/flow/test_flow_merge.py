@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from penstock.engines.local.execution import LocalExecution
 from penstock.errors import MergeError, StreamError
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
+from penstock.flow.replicas import WAITING
 from penstock.model.batch import Batch
 from penstock.model.elements import Adjust, Element, Insert, Punctuation
 from penstock.model.tdb import TDB, tdb
@@ -316,3 +319,27 @@ def test_a_driver_and_a_lag_need_an_index() -> None:
     )
     with pytest.raises(MergeError, match="its own replica"):
         Flow().stream("a", iter(()), time="ts", schema=SCHEMA).merge("m", ["a", "a"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_two_of_three_have_is_there_and_the_third_is_told(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = [(t, rng.choice("xy"), t % 3) for t in range(20)]
+    wrong, missing = rng.choice("abc"), rng.randrange(20)
+    made = Flow()
+    for name in "abc":
+        made.stream(name, iter(()), time="ts", schema=SCHEMA, progress=pk.bounded(4))
+    options = {"key": rng.choice([None, ["k"]]), "lag": rng.choice([0, 3]), "policy": rng.choice(list(WAITING))}
+    query = made.merge("clean", list("abc"), driver="majority", **options).query("SELECT * FROM clean")  # type: ignore[arg-type]
+    run = query.execution()  # type: ignore[union-attr]
+    queues = {n: [r for r in rows if (n, r[0]) != (wrong, missing)] for n in "abc"}
+    outputs: list[Batch | Punctuation] = []
+    while any(queues.values()):
+        name = rng.choice([n for n in queues if queues[n]])
+        size = rng.randint(1, 4)
+        outputs += run.feed(name, Batch(run.graph.sources[name][0].operator.schema, queues[name][:size]))
+        queues[name] = queues[name][size:]
+    outputs += run.close()
+    assert sorted(row for item in outputs if isinstance(item, Batch) for row in item.rows) == rows  # type: ignore[type-var]
+    (letter,) = run.dead_letters()["reason"].to_pylist()
+    assert letter.startswith(f"diverged: {wrong} has nothing where the output has [{missing}, {missing + 1})")
