@@ -22,7 +22,8 @@ from tests.judge.windows import LEAD, in_windows
 
 _RULES = [
     "BooleanSimplification", "ConstantFolding", "ConstantPropagation", "SimplifyConditionals", "NullPropagation",
-    "NullDownPropagation", "PushDownPredicates", "PushFoldableIntoBranches", "SimplifyBinaryComparison",
+    "NullDownPropagation", "PushDownPredicates", "PushPredicateThroughNonJoin",
+    "PushFoldableIntoBranches", "SimplifyBinaryComparison",
     "ReplaceNullWithFalseInPredicate", "SimplifyConditionalsInPredicate", "OptimizeIn", "FoldablePropagation",
     "InferFiltersFromConstraints", "ReorderAssociativeOperator", "PruneFilters", "UnwrapCastInBinaryComparison",
     "CollapseProject", "ColumnPruning", "RemoveRedundantAggregates", "CombineFilters",

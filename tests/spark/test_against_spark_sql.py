@@ -6,6 +6,7 @@ import random
 from collections import Counter
 
 import pytest
+from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession
 
 import penstock as pk
@@ -35,6 +36,14 @@ def verdict(mine: Answer, judge: Answer) -> str:
     return difference(mine.rows, judge.rows)
 
 
+def on_spark_engine(spark: SparkSession, query: Query, rows: list[dict[str, object]]) -> Answer:
+    """What Penstock's own batch engine on Spark says; a failure there may be Spark's."""
+    try:
+        return ours.ask(pk.Flow(spark), query, spark.createDataFrame(table_of(rows)))
+    except PySparkException as error:
+        return Answer("failed", message=str(error).splitlines()[0])
+
+
 def judge_many(spark: SparkSession, first: int, count: int, on_spark: int) -> Counter[str]:
     """Judge queries by number; every `on_spark`-th also as the Spark engine answers it. How many of each kind."""
     kinds: Counter[str] = Counter()
@@ -54,20 +63,18 @@ def judge_many(spark: SparkSession, first: int, count: int, on_spark: int) -> Co
                     wrong.append(f"{query.penstock}\n{found}")
                 asked.append((query, rows, theirs))
     for query, rows, theirs in asked[::on_spark]:
-        mine = ours.ask(pk.Flow(spark), query, spark.createDataFrame(table_of(rows)))
         kinds["on Spark"] += 1
-        if mine.kind != "failed" and theirs.kind != "failed":  # where a failure is told differs between the engines
-            found = verdict(mine, theirs)
-            if found:
-                wrong.append(f"on Spark: {query.penstock}\n{found}")
+        found = verdict(on_spark_engine(spark, query, rows), theirs)
+        if found:
+            wrong.append(f"on Spark: {query.penstock}\n{found}")
     assert not wrong, f"{len(wrong)} of {count}\n" + "\n\n".join(wrong[:5])
     return kinds
 
 
 def test_random_queries_mean_what_they_mean_in_spark_sql(spark: SparkSession) -> None:
-    kinds = judge_many(spark, 0, 80, 16)
-    assert kinds["rows"] > 50
-    assert kinds["refused"] < 8
+    kinds = judge_many(spark, 0, 40, 10)
+    assert kinds["rows"] > 25
+    assert kinds["refused"] < 4
 
 
 @pytest.mark.slow
