@@ -1,7 +1,7 @@
 """A query's home and output as a release left them on disk, stopped halfway: made once, opened by every later release.
 
-The input is left out: the second half of it is put where the query is started again. Spark's file source remembers
-whole paths and looks at the last of them when it starts, so they are moved with the home.
+The input is left out: the second half of it is put where the query is started again. Spark writes
+whole paths into its checkpoint, of files that it has read and of its state's schema, so they are moved with the home.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def make(spark: Any) -> None:
         run.process_available()
         run.stop()
         shutil.rmtree(home / "in")
-        (home / ROOT).write_text(home.as_uri())
+        (home / ROOT).write_text(str(home))
         ARCHIVE.parent.mkdir(exist_ok=True)
         with tarfile.open(ARCHIVE, "w:gz") as archive:
             for part in sorted(home.iterdir()):
@@ -40,10 +40,10 @@ def unpack(home: Path) -> None:
     """What the release left, with the second half of the input."""
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(home, filter="data")
-    old = (home / ROOT).read_text()
-    for file in [f for f in (home / "flow" / "talkers" / "checkpoint" / "sources").rglob("*") if f.is_file()]:
-        if file.suffix == ".crc":
-            file.unlink()
-        else:
-            file.write_text(file.read_text().replace(old, home.as_uri()))
+    old, new = (home / ROOT).read_bytes(), str(home).encode()
+    for file in [f for f in (home / "flow" / "talkers" / "checkpoint").rglob("*") if f.is_file()]:
+        content = file.read_bytes()
+        if old in content:
+            file.write_bytes(content.replace(old, new))
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     scenario.write_files(home / "in", range(HALF, scenario.FILES))
