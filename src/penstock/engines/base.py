@@ -48,7 +48,7 @@ FEATURES = {
     "progress: punctuated": "pk.punctuated(\"kind = 'punct'\")",
     "progress: per source": "pk.per_source('router', idle='30 seconds')",
     "late output": "rows that contradict a punctuation, with the bound",
-    "dead letters": "rows with a null or unreadable time, with the reason",
+    "dead letters": "rows that cannot be read, or for which an expression has no value, with the reason",
     "snapshot and restore": "state saved and taken up again",
 }
 

@@ -142,6 +142,7 @@ class SparkQuery(Query):
             hosted = self._output("dead")
             return hosted.union(self.spark.createDataFrame(unread, spark_ddl(DEAD_SCHEMA))) if unread else hosted
         frames = [self._sources[n.name.lower()].dead_letters(n.name) for n in self._nodes]
+        frames += BatchLowering(self.catalog, self._sources).failures(self.plan)
         return reduce(lambda a, b: a.union(b), frames)
 
     def collect(self, *, max_dead: float | None = None) -> pa.Table:

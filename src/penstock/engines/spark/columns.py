@@ -64,19 +64,24 @@ def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> C
             return F.col(f"`{name}`")
         case e.Literal(value=value, type=type_):
             return _literal(value, type_)
-        case e.Call(name=name, args=args, type=type_):
+        case e.Call(name=name, args=args):
             if name.startswith(e.USER):
                 return _user(functions[name.removeprefix(e.USER)], expression, functions)
-            parts = [column(a, functions) for a in args]
-            if name == "cast":
-                return _cast(parts[0], args[0].type, type_)
-            if name in utc.PARTS:
-                return utc.part_of(name, parts[0])
-            if name == "date_trunc" and isinstance(args[0], e.Literal):
-                return utc.truncated(str(args[0].value), parts[1])
-            if name == "like":
-                return _like(parts, args[1])
-            return _call(name, parts, str(type_))
+            return apply(expression, [column(a, functions) for a in args])
+
+
+def apply(call: e.Call, parts: list[Column]) -> Column:
+    """A call that is not of a user's function, over the columns of its arguments."""
+    name, args = call.name, call.args
+    if name == "cast":
+        return _cast(parts[0], args[0].type, call.type)
+    if name in utc.PARTS:
+        return utc.part_of(name, parts[0])
+    if name == "date_trunc" and isinstance(args[0], e.Literal):
+        return utc.truncated(str(args[0].value), parts[1])
+    if name == "like":
+        return _like(parts, args[1])
+    return _call(name, parts, str(call.type))
 
 
 def _literal(value: Any, type_: DataType) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.engines.spark.partitioning import routes
 from penstock.model.schema import DOUBLE, FLOAT
 from penstock.query.cost import choose_aggregate, choose_spark
-from penstock.query.expressions import USER
+from penstock.query.expressions import USER, AggregateCall
 from penstock.query.nodes import Distinct, Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
 
 _WAYS = {
@@ -16,11 +16,15 @@ _WAYS = {
 }
 
 
+EXACT_DIGITS = 28
+"""Spark adds decimals with ten more digits and 38 at the most, so sums of more digits than these may fail half way."""
+
+
 def needs_host(plan: Node) -> bool:
     """Whether there is something that Spark cannot run natively: an aggregate in Python, or some merges."""
     return any(
         (isinstance(n, Merge) and _hosted_merge(n))
-        or (isinstance(n, WindowAggregate) and any(a.function.startswith(USER) for a in n.aggregates))
+        or (isinstance(n, WindowAggregate) and any(_in_python(a) for a in n.aggregates))
         for n in plan.walk()
     )
 
@@ -30,6 +34,13 @@ def _hosted_merge(node: Merge) -> bool:
     floats = any(f.type in (FLOAT, DOUBLE) for f in node.schema.fields)
     keyless = node.key is None and node.algorithm != "R0"
     return node.elements or node.driver != "leading" or node.on_divergence == "stop" or (floats and keyless)
+
+
+def _in_python(call: AggregateCall) -> bool:
+    """A user's aggregate, or a sum that Spark may give up on though it would fit in the end."""
+    type_ = call.argument_type
+    wide = type_ is not None and type_.is_decimal and type_.precision > EXACT_DIGITS
+    return call.function.startswith(USER) or (wide and call.function in ("sum", "avg"))
 
 
 def how_batch(node: Node) -> str:

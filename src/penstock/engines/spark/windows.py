@@ -28,7 +28,6 @@ from penstock.engines.local.builder import Builder
 from penstock.engines.spark.distinct import distinct_counts, joined
 from penstock.engines.spark.ticks import floor_div, long, ticks_of, time_of
 from penstock.engines.spark.types import spark_ddl
-from penstock.errors import EvaluationError
 from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.schema import Schema
@@ -43,12 +42,35 @@ _LOW = (1 << 32) - 1
 _HALF = 1 << 31
 
 
+REASON = "__reason"
+"""Why a group has no result in a window; null if it has."""
+
+
 def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, catalog: Catalog) -> DataFrame:
     """Window aggregation over rows that have time, keys and arguments."""
+    result = _windows(rows, node, window, catalog)
+    return result.filter(F.col(REASON).isNull()).drop(REASON) if REASON in result.columns else result
+
+
+def can_fail(node: WindowAggregate) -> bool:
+    """Whether an aggregate may have no value: a sum of bigint. Sums of wide decimals do not run here."""
+    return any(a.function == "sum" and _is_split_call(a) for a in node.aggregates)
+
+
+def failed_windows(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, catalog: Catalog) -> DataFrame:
+    """The windows and groups that have no result: wid, window_start, window_end, keys and the reason."""
+    result = _windows(rows, without_distinct(node), window, catalog, failing=True)
+    names = [f"`{n}`" for n in node.schema.names[: 3 + len(node.keys)]]
+    return result.filter(F.col(REASON).isNotNull()).select(*names, REASON)
+
+
+def _windows(
+    rows: DataFrame, node: WindowAggregate, window: SlidingWindow, catalog: Catalog, *, failing: bool = False
+) -> DataFrame:
     ticks = ticks_of(f"`{window.attribute}`", window.domain) - long(window.origin)
     match choose_spark(node).name:
         case "slide":
-            return _slide(rows, node, window, ticks, catalog)
+            return _slide(rows, node, window, ticks, catalog, failing=failing)
         case "slide and differences":
             plain = without_distinct(node)
             result = _slide(rows, plain, window, ticks, catalog)
@@ -61,10 +83,10 @@ def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, cata
             low = [part for a in node.aggregates for part in _pane_parts(a)]
             panes = _panes(rows, node, window, ticks, low)
             spread = _to_windows(panes, F.col(PANE) * long(window.pane), window)
-            return _grouped(spread, node, window, [_window_value(a).alias(a.name) for a in node.aggregates])
+            return _grouped(spread, node, window, _window_value)
         case _:
             spread = _to_windows(rows, ticks, window)
-            return _grouped(spread, node, window, [_whole(a).alias(a.name) for a in node.aggregates])
+            return _grouped(spread, node, window, _whole)
 
 
 def _panes(
@@ -77,17 +99,28 @@ def _panes(
 # Sliding over panes
 
 
-def _slide(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, ticks: Column, catalog: Catalog) -> DataFrame:
+def _slide(
+    rows: DataFrame,
+    node: WindowAggregate,
+    window: SlidingWindow,
+    ticks: Column,
+    catalog: Catalog,
+    *,
+    failing: bool = False,
+) -> DataFrame:
     operator = _operator(node, catalog)
     schema = node.input.schema
     parts = [part for at, measure in enumerate(operator.measures) for part in _measure_parts(at, measure, schema)]
     panes = _panes(rows, node, window, ticks, parts)
     spread = panes.repartition(*[F.col(f"`{k}`") for k in node.keys]) if node.keys else panes.coalesce(1)
-    slider = Slider(node, catalog)
+    slider = Slider(node, catalog, failing)
 
     def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from slider(batches)
 
+    if failing:
+        shown = Schema(node.schema.fields[: 3 + len(node.keys)])
+        return spread.mapInArrow(apply, f"{spark_ddl(shown)}, {REASON} string")
     return spread.mapInArrow(apply, spark_ddl(node.schema))
 
 
@@ -121,9 +154,9 @@ def _halves(argument: Column) -> tuple[Column, Column]:
 
 
 def _joined_sum(high: Column, low: Column) -> Column:
-    """The sum of both halves: an overflow if, and only if, the sum itself does not fit."""
+    """The sum of both halves: null if, and only if, the sum itself does not fit."""
     carried = high + F.shiftright(low, 32)
-    return carried * long(_LOW + 1) + low.bitwiseAND(_LOW)
+    return F.try_add(F.try_multiply(carried, long(_LOW + 1)), low.bitwiseAND(_LOW))
 
 
 def _joined_mean(high: Column, low: Column, count: Column) -> Column:
@@ -147,6 +180,8 @@ class Slider:
 
     node: WindowAggregate
     catalog: Catalog
+    failing: bool = False
+    """Whether the groups without a result are wanted, with the reason, instead of the results."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow` over panes: number of the pane, keys, measures."""
@@ -161,10 +196,11 @@ class Slider:
         keys = [table.column(i + 1).cast(self.node.input.schema[k].type.arrow) for i, k in enumerate(self.node.keys)]
         operator.take_panes(np.asarray(table.column(0).to_numpy()), keys, numbers)
         for output in operator.punctuate(0, linear("time", END_OF_TIME)):
-            if isinstance(output, Rejected):
-                raise EvaluationError(output.reasons[0], where=self.node.label)
-            if isinstance(output, Batch):
+            if isinstance(output, Batch) and not self.failing:
                 yield from output.table.to_batches(max_chunksize=1 << 17)
+            elif isinstance(output, Rejected) and self.failing:
+                reasons = pa.array(output.reasons, pa.string())
+                yield from output.batch.table.append_column(REASON, reasons).to_batches()
 
 
 def _numbers(measure: Measure, columns: Iterator[pa.ChunkedArray], schema: Schema) -> np.ndarray:
@@ -188,18 +224,29 @@ def _numbers(measure: Measure, columns: Iterator[pa.ChunkedArray], schema: Schem
 # Copying
 
 
-def _grouped(spread: DataFrame, node: WindowAggregate, window: SlidingWindow, values: list[Column]) -> DataFrame:
+def _grouped(
+    spread: DataFrame, node: WindowAggregate, window: SlidingWindow, value_of: Callable[[AggregateCall], Value]
+) -> DataFrame:
     keys = [f"`{k}`" for k in node.keys]
     grouped = spread.groupBy("__wid", *keys)
+    made = [value_of(a) for a in node.aggregates]
+    values = [value.alias(a.name) for (value, _), a in zip(made, node.aggregates, strict=True)]
+    reasons = [
+        F.when(failed, F.lit(f"Arithmetic overflow in {a.function}: it does not fit {a.type}"))
+        for (_, failed), a in zip(made, node.aggregates, strict=True)
+        if failed is not None
+    ]
+    reason = [F.coalesce(*reasons).alias(REASON)] if reasons else []
     # A grouping without aggregates is a duplicate elimination over windows.
-    result = grouped.agg(*values) if values else grouped.count().drop("count")
+    result = grouped.agg(*values, *reason) if values else grouped.count().drop("count")
     end = (F.col("__wid") + 1) * long(window.slide) + long(window.origin)
     return result.select(
         F.col("__wid").alias("wid"),
         time_of(end - long(window.range), window.domain).alias("window_start"),
         time_of(end, window.domain).alias("window_end"),
         *keys,
-        *[F.col(a.name) for a in node.aggregates],
+        *[F.col(f"`{a.name}`") for a in node.aggregates],
+        *([REASON] if reasons else []),
     )
 
 
@@ -237,26 +284,33 @@ def _pane_parts(call: AggregateCall) -> list[tuple[str, Column]]:
             return [(f"{call.name}_m", F.max(argument))]
 
 
-def _window_value(call: AggregateCall) -> Column:
+Value = tuple[Column, Column | None]
+"""An aggregate's value, and whether there is none though there should be; None where that cannot be."""
+
+
+def _window_value(call: AggregateCall) -> Value:
     """The window's value from its panes."""
     if _is_split_call(call):
         return _from_halves(call, F.sum(f"{call.name}_h"), F.sum(f"{call.name}_l"), F.sum(f"{call.name}_n"))
     match call.function:
         case "count":
-            return F.sum(f"{call.name}_n")
+            return F.sum(f"{call.name}_n"), None
         case "sum":
-            return F.sum(f"{call.name}_s").cast(str(call.type))
+            return F.sum(f"{call.name}_s").cast(str(call.type)), None
         case "avg":
             total, count = F.sum(f"{call.name}_s"), F.sum(f"{call.name}_n")
-            return F.when(count > 0, total / count)
+            return F.when(count > 0, total / count), None
         case "min":
-            return F.min(f"{call.name}_m")
+            return F.min(f"{call.name}_m"), None
         case _:
-            return F.max(f"{call.name}_m")
+            return F.max(f"{call.name}_m"), None
 
 
-def _from_halves(call: AggregateCall, high: Column, low: Column, count: Column) -> Column:
-    return _joined_sum(high, low) if call.function == "sum" else _joined_mean(high, low, count)
+def _from_halves(call: AggregateCall, high: Column, low: Column, count: Column) -> Value:
+    if call.function == "avg":
+        return _joined_mean(high, low, count), None
+    total = _joined_sum(high, low)
+    return total, total.isNull() & (count > 0)
 
 
 _WHOLE: dict[str, Callable[[Column], Column]] = {
@@ -272,12 +326,12 @@ _WHOLE: dict[str, Callable[[Column], Column]] = {
 }
 
 
-def _whole(call: AggregateCall) -> Column:
+def _whole(call: AggregateCall) -> Value:
     """The value of all rows of a window at once."""
     argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")
     if call.distinct:
-        return F.count_distinct(argument)
+        return F.count_distinct(argument), None
     if _is_split_call(call):
         high, low = _halves(argument)
         return _from_halves(call, F.sum(high), F.sum(low), F.count(argument))
-    return _WHOLE[call.function](argument).cast(str(call.type))
+    return _WHOLE[call.function](argument).cast(str(call.type)), None

@@ -1,0 +1,66 @@
+"""Dead letters of operators that Spark runs natively: the rows come from Spark, the reasons from the rows' own code.
+
+Spark says which rows of an operator, or of a stream's punctuation predicate, have no value and not why, so those few
+are evaluated once more, by the code that evaluates rows in-process, which says what it says there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.algorithms.progress.marks import PunctuationMarks
+from penstock.algorithms.relational.attempt import by_row
+from penstock.algorithms.relational.project import ProjectOperator
+from penstock.algorithms.relational.select import SelectOperator
+from penstock.engines.local.builder import Builder
+from penstock.model.batch import Row, rows_of, table_of
+from penstock.model.letters import DEAD_SCHEMA, plain_text, row_text
+from penstock.model.schema import Schema
+from penstock.query.catalog import Catalog
+from penstock.query.nodes import Node, Source, WindowAggregate
+
+UNEXPLAINED = "No value on Spark"
+
+
+@dataclass(frozen=True)
+class LetterWriter:
+    """Writes the dead letters of one node."""
+
+    node: Node
+    catalog: Catalog
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For `mapInArrow` over the rows that failed; for an aggregate they are windows, keys and the reason."""
+        node = self.node
+        streams = ", ".join(dict.fromkeys(n.name for n in node.walk() if isinstance(n, Source)))
+        is_aggregate = isinstance(node, WindowAggregate)
+        schema = node.schema if isinstance(node, Source) else node.inputs[0].schema
+        operator = None if isinstance(node, Source) else node.label
+        if isinstance(node, WindowAggregate):
+            schema = Schema(node.schema.fields[: 3 + len(node.keys)])
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            rows = rows_of(table.select(list(range(len(schema)))).cast(schema.arrow))
+            reasons = table.column(len(schema)).to_pylist() if is_aggregate else self._reasons(rows)
+            letters = [
+                (streams, operator, plain_text(reason), row_text(schema, row))
+                for row, reason in zip(rows, reasons, strict=True)
+            ]
+            yield from table_of(DEAD_SCHEMA, letters).to_batches()
+
+    def _reasons(self, rows: list[Row]) -> list[str]:
+        builder = Builder(self.catalog)
+        if isinstance(self.node, Source):
+            marks = builder.marks_of(self.node)
+            assert isinstance(marks, PunctuationMarks)
+            return [marks.reason(row) for row in rows]
+        operator = builder.operator(self.node)
+        assert isinstance(operator, SelectOperator | ProjectOperator)
+        reasons = []
+        for row in rows:
+            _, failed = by_row([row], operator.single)
+            reasons.append(failed[0][1] if failed else UNEXPLAINED)
+        return reasons
