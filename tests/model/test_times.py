@@ -59,7 +59,9 @@ def test_a_row_without_a_usable_time_is_dead_and_counted(missing: Any) -> None:
     rows = [{"ts": dt.datetime(2026, 1, 1), "k": "a"}, {"ts": missing, "k": "b"}]
     query, result = run(rows, schema=DDL)
     assert result["k"].to_pylist() == ["a"]
-    assert query.counts == {"read": 2, "on_time": 1, "late": 0, "dead": 1, "punctuation": 0, "skipped": 0}
+    assert query.counts == {
+        "read": 2, "on_time": 1, "late": 0, "dead": 1, "punctuation": 0, "skipped": 0, "failed": 0,
+    }  # fmt: skip
     pushed = query.execution()
     push = pushed.pusher("s")
     push((dt.datetime(2026, 1, 1), "a"))

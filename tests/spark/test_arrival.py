@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import penstock as pk
 from penstock.flow.flow import Flow
+
+pytestmark = pytest.mark.spark
 
 ROWS = [
     {"seq": 5, "t": 9, "k": None, "v": 10},

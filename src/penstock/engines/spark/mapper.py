@@ -7,6 +7,7 @@ letters and punctuation rows go to bucket 0. Buckets go by ids that Spark spread
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +23,12 @@ from penstock.engines.local.builder import Builder
 from penstock.engines.local.column_functions import column_function
 from penstock.engines.local.row_functions import row_function
 from penstock.engines.spark.buckets import bucket_ids
-from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.partitioning import bucket_of
 from penstock.engines.spark.wire import Note, dump_note, pack
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.model.progress import Punctuated
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import Expression
 from penstock.query.nodes import Source
@@ -166,16 +167,28 @@ class ControlMapper:
     streams: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For `mapInArrow` over rows of stream and bound, and the text of what could not be read as such."""
+        """For `mapInArrow` over lines of text."""
         for batch in batches:
-            for row in batch.to_pylist():
-                stream, bound = row["stream"], row["bound"]
-                if stream in self.streams and bound is not None:
+            for line in batch.column(0).to_pylist():
+                found = self._bound(line)
+                if found is not None:
+                    stream, bound = found
                     yield self._packed(stream, [Note(bound=bound)] * self.buckets)
                 else:
-                    text = row[CORRUPT] if row[CORRUPT] is not None else f"stream {stream}, bound {bound}"
-                    letter = Note(dead=(("not a bound of a stream, in the control folder", text),), read=1)
+                    letter = Note(dead=(("not a bound of a stream, in the control folder", line),), read=1)
                     yield self._packed(self.streams[0], [letter] + [Note()] * (self.buckets - 1))
+
+    def _bound(self, line: str) -> tuple[str, int] | None:
+        """Stream and bound of a line such as `{"stream": "main", "bound": 60}`."""
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, dict) or set(value) != {"stream", "bound"}:
+            return None
+        stream, bound = value["stream"], value["bound"]
+        fits = type(bound) is int and MIN_TICK <= bound <= END_OF_TIME
+        return (stream, bound) if stream in self.streams and fits else None
 
     def _packed(self, stream: str, notes: Sequence[Note]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(

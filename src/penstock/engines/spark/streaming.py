@@ -74,9 +74,8 @@ class Hosted:
         """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
         packed = self._packed()
         if self.control is not None:
-            columns = f"stream string, bound bigint, {CORRUPT} string"
-            reader = self.spark.readStream.schema(columns).option("columnNameOfCorruptRecord", CORRUPT)
-            reader = reader.option("cleanSource", "delete").format("json").option("path", self.control)
+            # As text: Spark's reader of JSON passes over what is valid and no record, such as an empty array.
+            reader = self.spark.readStream.option("cleanSource", "delete").format("text").option("path", self.control)
             bounds = loaded(self.spark, reader, CONTROL) if self.named else reader.load()
             streams = tuple(dict.fromkeys(n.name for n in self.plan.walk() if isinstance(n, Source)))
             packed = packed.union(bounds.mapInArrow(_function(ControlMapper(self.buckets, streams)), PACKED))
