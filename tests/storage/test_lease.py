@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -143,3 +145,16 @@ def test_a_folder_that_may_not_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be held") as error:
         acquire(place_of(str(tmp_path / "home")), "run1")
     assert error.value.where == str(tmp_path / "home")
+
+
+def test_after_it_was_released_nothing_is_written_any_more(tmp_path: Path) -> None:
+    folder = place_of(str(tmp_path / "home"))
+    lease = acquire(folder, "run1")
+    before = set(threading.enumerate())
+    lease.keep(every=1000)
+    (beating,) = set(threading.enumerate()) - before
+    lease.release()
+    shutil.rmtree(tmp_path / "home")
+    (tmp_path / "home").mkdir()
+    beating.join(10)
+    assert not list((tmp_path / "home").iterdir())

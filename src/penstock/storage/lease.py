@@ -145,7 +145,8 @@ class Lease:
                     break
                 except (StorageError, FileNotFoundError):
                     continue  # storage that is away for a moment; the next beat comes in time
-            self.release()
+            if not self._ended.is_set():
+                self.release()  # whoever has released it may have deleted the folder since
 
         threading.Thread(target=beat, name="penstock-lease", daemon=True).start()
 
