@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from penstock.errors import StorageError
 from penstock.storage import folder_log
-from penstock.storage.files import place_of
 from penstock.storage.reader import FolderReader, Position
+from tests.storage.conftest import Places
 from tests.storage.test_folders import folder, read, write
 
 
-def test_a_folder_that_is_not_there_has_nothing(tmp_path: Path) -> None:
-    reader = FolderReader(place_of(tmp_path / "none"))
+def test_a_folder_that_is_not_there_has_nothing(places: Places) -> None:
+    reader = FolderReader(places("none"))
     assert (reader.stream(), reader.run()) == (None, None)
     assert reader.after(None).run is None
     assert reader.after(Position("x", 3)).portions == ()
 
 
-def test_a_folder_written_anew_is_read_from_its_start_and_says_so(tmp_path: Path) -> None:
-    out = folder(place_of(tmp_path / "out"), run="first00000")
+def test_a_folder_written_anew_is_read_from_its_start_and_says_so(places: Places) -> None:
+    out = folder(places("out"), run="first00000")
     out.claim()
     for number in range(5):
         write(out, number, [number])
     reader = FolderReader(out.place)
     rows, position, _ = read(reader, None)
     assert rows == [0, 1, 2, 3, 4]
-    shutil.rmtree(tmp_path / "out")
+    out.place.fs.delete_dir(out.place.path)
     assert reader.after(position).portions == ()
     again = folder(out.place, run="second0000")
     again.claim()
@@ -37,19 +34,19 @@ def test_a_folder_written_anew_is_read_from_its_start_and_says_so(tmp_path: Path
     assert read(reader, position) == ([7], Position("second0000", 0), True)
 
 
-def test_a_log_that_went_back_is_read_from_its_start(tmp_path: Path) -> None:
-    out = folder(place_of(tmp_path / "out"))
+def test_a_log_that_went_back_is_read_from_its_start(places: Places) -> None:
+    out = folder(places("out"))
     out.claim()
     for number in range(3):
         write(out, number, [number])
     assert read(FolderReader(out.place), Position("0123456789", 9)) == ([0, 1, 2], Position("0123456789", 2), True)
 
 
-def test_who_is_too_far_behind_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_too_far_behind_starts_over(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_log, "LOOSE", 4)
     monkeypatch.setattr(folder_log, "FAN", 2)
     monkeypatch.setattr(folder_log, "HISTORY", 0)
-    out = folder(place_of(tmp_path / "out"), compact=True)
+    out = folder(places("out"), compact=True)
     out.claim()
     for number in range(12):
         write(out, number, [number])
@@ -59,10 +56,10 @@ def test_who_is_too_far_behind_starts_over(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_rows_that_are_written_together_while_they_are_read_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder_log, "LOOSE", 6)
-    out = folder(place_of(tmp_path / "out"), compact=True)
+    out = folder(places("out"), compact=True)
     out.claim()
     for number in range(5):
         write(out, number, [10 * number, 10 * number + 1])
@@ -73,19 +70,19 @@ def test_rows_that_are_written_together_while_they_are_read_are_found(
 
 
 @pytest.mark.parametrize("damage", ["deleted", "truncated", "another"])
-def test_a_damaged_file_is_told(damage: str, tmp_path: Path) -> None:
-    out = folder(place_of(tmp_path / "out"))
+def test_a_damaged_file_is_told(damage: str, places: Places) -> None:
+    out = folder(places("out"))
     out.claim()
     write(out, 0, [1, 2])
     write(out, 1, [3])
-    file = tmp_path / "out" / out.final_name(0, 0)
+    file = out.place / out.final_name(0, 0)
     match damage:
         case "deleted":
-            file.unlink()
+            file.delete()
         case "truncated":
-            file.write_bytes(file.read_bytes()[:100])
+            file.write(file.read()[:100])
         case _:
-            shutil.copy(tmp_path / "out" / out.final_name(1, 0), file)
+            file.write((out.place / out.final_name(1, 0)).read())
     reader = FolderReader(out.place)
     first, second = reader.after(None).portions
     with pytest.raises(StorageError, match="Rows that an output folder names cannot be read") as error:
@@ -96,11 +93,11 @@ def test_a_damaged_file_is_told(damage: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["owner.json", "stream.json", "log/000000000000.json"])
 @pytest.mark.parametrize("text", ["", "{}", '{"odd": 1}'])
-def test_damaged_descriptions_are_told(name: str, text: str, tmp_path: Path) -> None:
-    out = folder(place_of(tmp_path / "out"))
+def test_damaged_descriptions_are_told(name: str, text: str, places: Places) -> None:
+    out = folder(places("out"))
     out.claim()
     write(out, 0, [1])
-    (tmp_path / "out" / "_penstock" / name).write_text(text)
+    (out.place / "_penstock" / name).write(text.encode())
     reader = FolderReader(out.place)
     with pytest.raises(StorageError, match="damaged"):
         (reader.stream() if name == "stream.json" else reader.after(None))
