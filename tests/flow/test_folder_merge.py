@@ -27,7 +27,7 @@ from penstock.model.schema import schema_of
 from penstock.model.time import END_OF_TIME
 from penstock.storage import folder_log
 from penstock.storage.files import Place, place_of
-from penstock.storage.folders import OutputFolder, OutputStream, Owner, describe
+from penstock.storage.folders import OutputFolder, OutputStream, Owner, Staging, describe
 from penstock.storage.lease import Lease
 from tests.storage.test_folders import Killed
 
@@ -404,3 +404,26 @@ def test_what_cannot_be_merged_is_told(names: list[str], options: Any, message: 
     pipeline(tmp_path / "a", [(1, "k", 0)])
     with pytest.raises(MergeError, match=message):
         merged(tmp_path, *names, **options)
+
+
+def test_a_step_that_fails_is_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Row] = [(t, "k", t) for t in range(20)]
+    places = [place_of(tmp_path / n) for n in ("a", "b")]
+    for place in places:
+        pipeline = Pipeline(place, rows, random.Random(1), windowed=False, disorder=0)
+        while not pipeline.ended:
+            pipeline.write(7)
+    merge = FolderMerge([str(p) for p in places], str(tmp_path / "into"), str(tmp_path / "path"))
+    write = Staging.write
+
+    def full(*_: object) -> None:
+        raise StorageError("It was not possible to write a file.", got="No space left on device")
+
+    monkeypatch.setattr(Staging, "write", full)
+    with pytest.raises(StorageError, match="not possible to write"):
+        merge.step()
+    monkeypatch.setattr(Staging, "write", write)
+    while merge.step():
+        pass
+    merge.close()
+    assert found(place_of(tmp_path / "into")) == expected(rows, windowed=False)

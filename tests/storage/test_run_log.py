@@ -141,3 +141,36 @@ def test_killed_between_any_two_steps(tmp_path_factory: pytest.TempPathFactory, 
     last = RecordLog(home / "log").last()
     assert last is not None
     assert last.totals["read"] == sum(len(r) + len(t) for r, t in batches)
+
+
+def test_a_home_that_lost_its_records_does_not_write_into_what_they_told(places: Places) -> None:
+    log = opened(places("home"), places("out"), places("late"))
+    for number in range(3):
+        commit(log, number, [number], [], None)
+    log.home.lease.release()
+    folder = log.home.place / "log"
+    folder.fs.delete_dir(folder.path)
+    with pytest.raises(StorageError, match="not as the query left it"):
+        opened(places("home"), places("out"), places("late"))
+
+
+def test_rows_that_are_no_longer_kept_do_not_keep_a_query_from_starting(places: Places) -> None:
+    now = 0.0
+
+    def started() -> RunLog:
+        held = open_home(places("home"))
+        owner = Owner(held.run, str(held.place), "q", "late")
+        late = OutputFolder(places("late"), owner, STREAM, keep=3600.0, clock=lambda: now)
+        late.claim()
+        log = RunLog(held, {"late": late}, clock=lambda: now)
+        log.repair()
+        return log
+
+    log = started()
+    commit(log, 0, [], [7], None)
+    log.home.lease.release()
+    now = 2 * 3600.0
+    for _ in range(2):
+        log = started()
+        log.home.lease.release()
+    assert log.next_number == 1

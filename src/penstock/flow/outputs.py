@@ -87,10 +87,18 @@ class FolderMerge:
         out, self._said = self._said, []
         counts: Counter[str] = Counter()
         taken = bool(out)
-        for replica in self.replicas:
-            taken = self._take(replica, out, counts) or taken
-        if taken:
-            self._commit(out, counts)
+        try:
+            for replica in self.replicas:
+                taken = self._take(replica, out, counts) or taken
+            if taken:
+                self._commit(out, counts)
+        except BaseException:
+            # What was taken is in no record: the next step begins where the last record is.
+            self.merge = self.log = None
+            self._said = []
+            for replica in self.replicas:
+                replica.begin_again()
+            raise
         return taken
 
     def _take(self, replica: Replica, out: list[Element], counts: Counter[str]) -> bool:

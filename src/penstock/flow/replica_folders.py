@@ -58,6 +58,11 @@ class Replica:
             self.fail(error)
             return None
 
+    def begin_again(self) -> None:
+        """Forget what was taken of it; the last record says where it stands."""
+        self.position = None
+        self.rows = self.skipped = self.restarts = 0
+
     def poll(self, expected: OutputStream) -> Portions | None:
         """What has come; None if there is nothing, or nothing that can be read."""
         try:

@@ -70,7 +70,7 @@ class Place:
 
     def read(self) -> bytes:
         """The whole content; FileNotFoundError if there is none."""
-        with self._told("read"), self.fs.open_input_file(self.path) as file:
+        with self.told("read"), self.fs.open_input_file(self.path) as file:
             return bytes(file.read())
 
     def read_json(self) -> Any:
@@ -88,7 +88,7 @@ class Place:
 
     def exists(self) -> bool:
         """Whether there is something."""
-        with self._told("look at"):
+        with self.told("look at"):
             return bool(self.fs.get_file_info(self.path).type != fs.FileType.NotFound)
 
     def files(self) -> list[str]:
@@ -100,7 +100,7 @@ class Place:
         return self._list(fs.FileType.Directory)
 
     def _list(self, kind: fs.FileType) -> list[str]:
-        with self._told("list"):
+        with self.told("list"):
             found = self.fs.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == kind)
 
@@ -108,7 +108,7 @@ class Place:
 
     def write(self, data: bytes) -> None:
         """Write the whole content, in place of what is there."""
-        with self._told("write"):
+        with self.told("write"):
             if self.fs.type_name in WHOLE_OBJECTS:
                 self._stream(self.path, data)
                 return
@@ -124,7 +124,7 @@ class Place:
 
     def put(self, data: bytes) -> bool:
         """Write the whole content if there is nothing yet; whether it was so."""
-        with self._told("write"):
+        with self.told("write"):
             if self.is_local:
                 partial = self._partial(data)
                 try:
@@ -148,12 +148,12 @@ class Place:
 
     def make_folder(self) -> None:
         """Make this folder, and those above it."""
-        with self._told("make"):
+        with self.told("make"):
             self.fs.create_dir(self.path, recursive=True)
 
     def move(self, target: Place) -> None:
         """Give a file another name on the same file system, in place of what is there."""
-        with self._told("move"):
+        with self.told("move"):
             if not self.is_local:
                 if not self.exists():
                     raise FileNotFoundError(self.path)
@@ -163,7 +163,7 @@ class Place:
 
     def delete(self) -> None:
         """Delete a file; nothing happens if it is not there."""
-        with self._told("delete"), contextlib.suppress(FileNotFoundError):
+        with self.told("delete"), contextlib.suppress(FileNotFoundError):
             self.fs.delete_file(self.path)
 
     def _partial(self, data: bytes) -> str:
@@ -182,7 +182,7 @@ class Place:
             file.write(data)
 
     @contextlib.contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
+    def told(self, doing: str) -> Iterator[None]:
         """What the file system refuses is told as an error of ours; that nothing is there is for the caller."""
         try:
             yield

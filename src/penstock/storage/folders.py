@@ -97,7 +97,11 @@ class Staging:
         file = self.folder / uuid.uuid4().hex
         rows, starts = 0, []
         file.folder.make_folder()
-        with file.fs.open_output_stream(file.path) as sink, pq.ParquetWriter(sink, schema.arrow) as writer:
+        with (
+            file.told("write"),
+            file.fs.open_output_stream(file.path) as sink,
+            pq.ParquetWriter(sink, schema.arrow) as writer,
+        ):
             for table in tables:
                 rows += table.num_rows
                 writer.write_table(table.cast(schema.arrow))
@@ -238,6 +242,10 @@ class OutputFolder:
         """Delete files of rows."""
         for file in files:
             (self.place / file.name).delete()
+
+    def is_forgotten(self, at: float) -> bool:
+        """Whether rows of that time are no longer kept."""
+        return self.keep is not None and at < self.clock() - self.keep
 
     def forget(self, before: float) -> int:
         """Delete the rows of micro-batches that are older than a time; how many rows."""

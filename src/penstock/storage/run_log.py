@@ -100,7 +100,7 @@ class RunLog:
             self._publish(record, name, folder)
 
     def _publish(self, record: Record, name: str, folder: OutputFolder) -> None:
-        if shown_after(record).get(name) == record.number:
+        if shown_after(record).get(name) == record.number and not folder.is_forgotten(record.at):
             frontier = record.frontier if name == RESULTS else None
             folder.publish(record.number, record.files.get(name, ()), frontier, record.at)
 
@@ -109,6 +109,7 @@ class RunLog:
         last = self.last()
         for name, folder in self.folders.items():
             if last is None:
+                folder.check(None)
                 folder.tidy()
                 continue
             former = self._former(last, name, folder)

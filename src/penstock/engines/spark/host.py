@@ -21,7 +21,7 @@ from penstock.algorithms.state import seal, unseal
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.graph import GraphNode, QueryGraph
 from penstock.engines.local.side_outputs import SideOutputs
-from penstock.engines.spark.wire import Note, dump, load_note, pack, unpack_batch
+from penstock.engines.spark.wire import Note, dump, load, load_note, pack, unpack_batch
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch, concat
 from penstock.model.conform import DeadLetter
@@ -236,7 +236,10 @@ class GraphProcessor(StatefulProcessor):
                 arrivals.add(stream, packed, note)
         pages = [StatePages(self.state, node) for node in self.hosted.graph.nodes]
         self.hosted.graph.attach(list(pages))
-        tagged = list(self.hosted.run(arrivals))
+        tagged = [
+            (kind, dump((int(key[0]), load(body))) if kind == "punctuation" else body)
+            for kind, body in self.hosted.run(arrivals)
+        ]
         for own in pages:
             own.flush()
         if tagged:

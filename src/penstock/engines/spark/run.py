@@ -207,7 +207,7 @@ def _streaming(
     }
     outputs = [_output(k, schemas[k], places[k], query, home, retention) for k in schemas]
     _check_places(outputs)
-    writer = Writer(home, outputs, limit)
+    writer = Writer(home, outputs, hosted.buckets, limit)
     _check_checkpoint(home, writer)
     _check_open(home.place, writer.log.last())
     for output in outputs:

@@ -30,7 +30,7 @@ from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.schema import Schema
 from penstock.storage.folders import OutputFolder, Staging
 from penstock.storage.home import Home
-from penstock.storage.log import DataFile
+from penstock.storage.log import DataFile, Record
 from penstock.storage.run_log import RunLog, greater
 
 KINDS = {"result": "results", "late": "late", "dead": "dead"}
@@ -82,9 +82,9 @@ class Stager:
 class Writer:
     """Writes micro-batches; it travels to where Spark calls it."""
 
-    def __init__(self, home: Home, outputs: Sequence[Output], limit: DeadLimit | None = None) -> None:
+    def __init__(self, home: Home, outputs: Sequence[Output], buckets: int, limit: DeadLimit | None = None) -> None:
         """The home's lease is held by whoever started the run; `limit` is how many dead letters are borne."""
-        self.home, self.outputs, self.limit = home, outputs, limit or DeadLimit()
+        self.home, self.outputs, self.buckets, self.limit = home, outputs, buckets, limit or DeadLimit()
         self.log = RunLog(home, {KINDS[o.kind]: o.folder for o in outputs if o.folder is not None})
 
     def __call__(self, tagged: DataFrame, batch: int) -> None:
@@ -124,21 +124,22 @@ class Writer:
                 counts.update(value)
         where = f"micro-batch {self.log.next_number} of {self.home.place}"
         Counts(**counts).check(where)
-        # Every bucket has seen the same progress; one that had nothing new to say says nothing.
         bounds = [value for kind, value in notes if kind == "punctuation"]
         known = [value for kind, value in notes if kind == "progress"]
         last = self.log.last()
+        reached = reached_after(last) | {str(bucket): bound for bucket, bound in bounds}
         trackers = dict(last.trackers) if last is not None else {}
         for each in known[:1]:
             trackers |= {stream: _plain_tracker(*state) for stream, state in each["trackers"].items()}
         self.log.commit(
             batch,
             files,
-            frontier=max(bounds, default=None),
+            frontier=least_bound(reached, self.buckets),
             counts=counts,
             trackers=trackers,
             greatest=greater(*(each["greatest"] for each in known)),
             positions=self._positions(batch),
+            state={"reached": reached},
         )
         # After everything is kept: a run that is started again finds the record and goes on from there.
         kept = self.log.last()
@@ -179,3 +180,17 @@ class Writer:
 def _plain_tracker(state: Any, outside: int | None) -> dict[str, Any]:
     """The state of a stream's progress for a record: encoded as it is in pages, which JSON cannot say."""
     return {"state": base64.b64encode(dump(state)).decode(), "outside": outside}
+
+
+def reached_after(record: Record | None) -> dict[str, int]:
+    """How far each bucket's output had come, by the bucket's id; a bucket that has nothing new to say says nothing."""
+    found = record.state.get("reached") if record is not None and isinstance(record.state, dict) else None
+    return dict(found or {})
+
+
+def least_bound(reached: Mapping[str, int], buckets: int) -> int | None:
+    """How far the output has come: as far as the bucket that is furthest behind, and nowhere before all have spoken.
+
+    Buckets see the same progress, but what a merge promises depends on the events that a bucket holds.
+    """
+    return min(reached.values()) if len(reached) == buckets else None

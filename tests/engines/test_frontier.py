@@ -1,0 +1,66 @@
+"""How far the output of several buckets has come, without Spark: a bucket of a merge may still hold an event back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as pk
+from penstock.algorithms.progress.trackers import tracker_for
+from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.wire import Note, dump_note, load, pack, unpack
+from penstock.engines.spark.writing import least_bound
+from penstock.model.batch import Batch
+from penstock.query.nodes import Source
+
+pytestmark = pytest.mark.spark
+Rows = Mapping[str, list[tuple[int, str]]]
+
+
+def took(bucket: HostedGraph, all_rows: Rows, own: str) -> tuple[list[Any], int | None]:
+    """A micro-batch of one bucket, which has the rows of a key and the progress of all: its rows, and its bound."""
+    arrivals = Arrivals()
+    for stream, rows in all_rows.items():
+        source = bucket.sources[stream]
+        assert isinstance(source, Source)
+        tracker = tracker_for(source.progress, source.schema.domain, source.max_ahead)
+        note = Note(tracker.summarise(np.array([t for t, _ in rows], np.int64), None))
+        mine = [row for row in rows if row[1] == own]
+        arrivals.add(stream, pack(Batch(source.schema, mine).table) if mine else None, dump_note(note))
+    found = dict(bucket.run(arrivals))
+    rows = unpack(found["result"]).to_pylist() if "result" in found else []
+    return rows, load(found["punctuation"]) if "punctuation" in found else None
+
+
+def test_no_row_comes_before_what_was_promised() -> None:
+    flow = pk.Flow()
+    for name in "abc":
+        flow.stream(name, [], time="ts", schema="ts bigint, k string", progress=pk.bounded(0))
+    flow.merge("m", ["a", "b", "c"], driver="majority", key=["k"])
+    query = flow.query("SELECT * FROM m")
+    buckets = {key: HostedGraph(query.plan, query.catalog) for key in "xy"}
+    batches: list[Rows] = [
+        {"a": [(1, "x"), (60, "y")], "b": [(60, "y")], "c": [(0, "y")]},  # one of three has x: undecided
+        {"a": [(200, "y")], "b": [(200, "y")], "c": [(1, "x"), (200, "y")]},
+    ]
+    reached: dict[str, int] = {}
+    frontier, held_back = None, False
+    for batch in batches:
+        for key, bucket in buckets.items():
+            rows, bound = took(bucket, batch, key)
+            assert all(frontier is None or row["ts"] >= frontier for row in rows)
+            if bound is not None:
+                reached[key] = bound
+        held_back = held_back or len(set(reached.values())) > 1
+        frontier = least_bound(reached, len(buckets))
+    assert held_back  # or the case shows nothing
+    assert frontier is not None
+
+
+def test_nothing_is_promised_before_every_bucket_has_spoken() -> None:
+    assert least_bound({}, 1) is None
+    assert least_bound({"0": 5}, 2) is None
+    assert least_bound({"0": 5, "3": 4}, 2) == 4
