@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
+from penstock.cli.inputs import streams
+from penstock.errors import StreamError
 
 SQL = "SELECT k, count(*) AS n [RANGE 60, SLIDE 60, WA t] FROM s GROUP BY k"
 
@@ -77,3 +79,13 @@ def test_without_java_it_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     for part in ("there is no Java that it can use", "JAVA_HOME=/nowhere", "--engine local"):
         assert part in done.stderr
+
+
+@pytest.mark.parametrize("place", range(1, 6))
+def test_an_option_for_a_stream_that_is_not_given_is_told(place: int) -> None:
+    given: list[list[str]] = [["main=packets.csv"], ["ts"], ["bounded(rows=100)"], [], [], []]
+    assert [s.name for s in streams(*given)] == ["main"]
+    given[place] = ["mian=x"]
+    with pytest.raises(StreamError, match="for a stream that is not given") as error:
+        streams(*given)
+    assert (error.value.got, error.value.hint) == ("mian=x", "the streams are main")

@@ -168,3 +168,14 @@ def test_a_stopped_run_goes_on_where_it_was() -> None:
         if isinstance(item, Batch):
             taken += [row[2] for row in item.rows]
     assert taken == list(range(6, 200_006))
+
+
+@pytest.mark.parametrize("twice", ["late", "dead_letters"])
+def test_two_outputs_in_one_file_are_refused(tmp_path: Path, twice: str) -> None:
+    flow = pk.Flow().stream("s", [{"t": 1, "v": 1}], time="t", schema=SCHEMA)
+    query: Any = flow.query("SELECT t FROM s")
+    with pytest.raises(StreamError, match="go to one file") as error:
+        query.start(str(tmp_path / "out.csv"), **{twice: tmp_path / "." / "out.csv"})
+    assert "results and" in error.value.got
+    with pytest.raises(StreamError, match="go to one file"):
+        query.start(str(tmp_path / "out.csv"), late=str(tmp_path / "x.csv"), dead_letters=str(tmp_path / "x.csv"))

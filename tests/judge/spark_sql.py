@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.errors.exceptions.base import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tests.judge.ours import Answer, table_of
@@ -45,7 +46,9 @@ SETTINGS = {
 def judging(spark: SparkSession) -> Iterator[None]:
     """While the settings of the judge hold."""
     before = {key: spark.conf.get(key, None) for key in SETTINGS}
-    log = logging.getLogger("SQLQueryContextLogger")  # writes every failure out, and failures are answers here
+    # It writes every failure out, and failures are answers here. Spark's own way to get it: a plain logger of that name
+    # would be in its place from then on, and cannot take what Spark tells it.
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
     level = log.level
     log.setLevel(logging.CRITICAL + 1)
     for key, value in SETTINGS.items():

@@ -47,6 +47,9 @@ def streams(
     delimiters: Sequence[str] = (),
 ) -> list[StreamOption]:
     """The streams of a command; `name=value` is for one stream, a bare value for all."""
+    known = [source.partition("=")[0] for source in sources]
+    for values in (times, progresses, schemas, formats, delimiters):
+        _check_named(values, known)
     found = []
     for source in sources:
         name, _, path = source.partition("=")
@@ -77,13 +80,31 @@ def _delimiter(text: str | None) -> str | None:
     return "\t" if text in ("\\t", "tab") else text
 
 
+def _named(value: str) -> tuple[str | None, str]:
+    """The stream that a value is for, if it is for one, and the value."""
+    head, separator, tail = value.partition("=")
+    if separator and head.strip().isidentifier():
+        return head.strip(), tail
+    return None, value
+
+
+def _check_named(values: Sequence[str], known: Sequence[str]) -> None:
+    """An option for a stream that is not there would be passed over."""
+    for value in values:
+        name, _ = _named(value)
+        if name is not None and name.lower() not in {k.lower() for k in known}:
+            raise StreamError(
+                "An option is for a stream that is not given.", got=value, hint=f"the streams are {', '.join(known)}"
+            )
+
+
 def _pick(values: Sequence[str], name: str, *, bare: bool = True) -> str | None:
     """The value for a stream: its own, or the one given for all; `bare` without blanks around it."""
     common = None
     for value in values:
-        head, separator, tail = value.partition("=")
-        if separator and head.strip().isidentifier() and "(" not in head:
-            if head.strip().lower() == name.lower():
+        head, tail = _named(value)
+        if head is not None:
+            if head.lower() == name.lower():
                 return tail.strip() if bare else tail
         else:
             common = value.strip() if bare else value

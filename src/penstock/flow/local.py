@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -13,7 +14,7 @@ from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution, Opener
 from penstock.engines.local.explain import how
 from penstock.engines.local.side_outputs import Kept
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StreamError
 from penstock.flow.query import Query
 from penstock.io.sinks import Sink, open_sink
 from penstock.model.accounts import DeadLimit
@@ -90,6 +91,7 @@ class LocalQuery(Query):
         Returns:
             The run.
         """
+        _check_apart({"results": sink, "late rows": late, "dead letters": dead_letters}, self.name)
         DeadLimit(max_dead)  # a wrong limit is said here and not in the background
         run = LocalRun(
             self, open_sink(sink, self.schema.visible_arrow), open_sink(late), open_sink(dead_letters), max_dead
@@ -122,6 +124,23 @@ class _Forward:
         for table in self.kept.tables(self.done) if len(self.kept) else (self.kept.table(),):
             self.sink.write(table)
             self.done += table.num_rows
+
+
+def _check_apart(sinks: Mapping[str, Any], name: str) -> None:
+    """Of two outputs in one file only one would be left."""
+    seen: dict[str, str] = {}
+    for output, sink in sinks.items():
+        if not isinstance(sink, str | os.PathLike):
+            continue
+        path = os.path.realpath(sink)
+        if path in seen:
+            raise StreamError(
+                "Two outputs of a query go to one file.",
+                where=name,
+                got=f"{seen[path]} and {output} in {os.fspath(sink)}",
+                hint="give each a file of its own",
+            )
+        seen[path] = output
 
 
 class LocalRun:
