@@ -24,7 +24,7 @@ import pyarrow.parquet
 from penstock.cli.show import note, out, print_json, print_table, working
 from penstock.engines.spark.baseline import counted_under_watermark
 from penstock.engines.spark.session import local_session
-from penstock.flow.agreement import tdb_of_table
+from penstock.flow.evaluators import tdb_of_table
 from penstock.flow.flow import Flow
 from penstock.model.batch import Batch, Row
 from penstock.model.progress import bounded, per_source, punctuated

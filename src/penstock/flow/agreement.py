@@ -17,132 +17,23 @@ that operator, and all evaluators must agree on these as well: on the operator, 
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from penstock.engines.local.execution import LocalExecution
 from penstock.errors import StreamError, UnsupportedError
-from penstock.flow.flow import Flow
-from penstock.flow.spark import SparkQuery
-from penstock.model.batch import Batch, Row, rows_of, table_of
-from penstock.model.conform import DeadLetter, row_json
-from penstock.model.elements import Insert
+from penstock.flow.evaluators import Trial, observable, run_local, run_spark_batch, run_spark_streaming, write_batches
+from penstock.flow.verdicts import EVALUATORS, Agreement, Evaluator, Failed, Findings, Verdict, failed
+from penstock.model.batch import Row
+from penstock.model.conform import row_json
 from penstock.model.progress import Bounded
-from penstock.model.schema import Schema
-from penstock.model.tdb import TDB, Event, tdb
-from penstock.query.binder import bind
+from penstock.model.tdb import TDB, Event
 from penstock.query.catalog import Catalog
-from penstock.query.nodes import Node, Source
-from penstock.reference.arrivals import Arrivals, in_step
-from penstock.reference.evaluation import Outcome, outcome
+from penstock.query.nodes import Source
+from penstock.reference.arrivals import Arrivals
 
-Evaluator = Literal["reference", "local", "spark batch", "spark streaming"]
-EVALUATORS: tuple[Evaluator, ...] = ("reference", "local", "spark batch", "spark streaming")
-
-
-Failed = tuple[str, str, str]
-"""The operator, the kind of reason, and the row."""
-
-
-def failed(operator: str, reason: str, row: str) -> Failed:
-    """Of the reason only what comes before the values, which engines may write differently."""
-    return operator, reason.split(":", maxsplit=1)[0], row
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What an evaluator came to."""
-
-    result: TDB
-    late: TDB
-    """The late rows: payload (stream, row as JSON), valid for one tick from the bound that condemned them."""
-    dead: int
-    """How many rows could not be used: those without a time, and punctuation that went backwards or is ambiguous."""
-    failed: Counter[Failed] = field(default_factory=Counter)
-    """What operators found no value for."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One evaluator beside the oracle."""
-
-    evaluator: Evaluator
-    got: Findings | None
-    """None where it raised."""
-    expected: Findings | None
-    """What the oracle says of the same rows on time; None where it raises, or where there is nothing to compare."""
-    error: str = ""
-    """What the evaluator raised."""
-    is_supported: bool = True
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the evaluator did what the oracle says; one that does not support the query does nothing wrong."""
-        if not self.is_supported or (self.got is None and self.expected is None):
-            return True
-        return self.got is not None and self.expected is not None and self.got == self.expected
-
-    def render(self) -> str:
-        """A line if it agrees, else what differs."""
-        if not self.is_supported:
-            return f"{self.evaluator}: not supported\n{_indented(self.error)}"
-        if self.got is None:
-            says = "raised, as the oracle did" if self.expected is None else "raised, and the oracle did not"
-            return f"{self.evaluator}: {says}\n{_indented(self.error)}"
-        if self.expected is None:
-            return f"{self.evaluator}: did not raise, and the oracle did"
-        dead = self.got.dead + self.got.failed.total()
-        counts = f"{self.got.result.size} rows, {self.got.late.size} late, {dead} dead"
-        if self.agrees:
-            return f"{self.evaluator}: agrees ({counts})"
-        lines = [f"{self.evaluator}: differs ({counts})"]
-        for title, expected, got in (
-            ("result", self.expected.result, self.got.result),
-            ("late rows", self.expected.late, self.got.late),
-        ):
-            difference = expected.difference(got)
-            if difference:
-                lines += [f"  {title}", _indented(difference.render("the oracle", self.evaluator), 4)]
-        if self.got.dead != self.expected.dead:
-            lines.append(f"  dead letters: {self.expected.dead} by the oracle, {self.got.dead} by {self.evaluator}")
-        for who, more, less in (
-            ("the oracle", self.expected.failed, self.got.failed),
-            (self.evaluator, self.got.failed, self.expected.failed),
-        ):
-            lines += [
-                f"  dead by {who} only: {row} ({reason}, {where})" for where, reason, row in (more - less).elements()
-            ]
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """The verdicts of all evaluators that were asked."""
-
-    sql: str
-    plan: Node
-    verdicts: tuple[Verdict, ...] = field(default=())
-
-    @property
-    def agrees(self) -> bool:
-        """Whether every evaluator agrees with the oracle."""
-        return all(v.agrees for v in self.verdicts)
-
-    def __getitem__(self, evaluator: Evaluator) -> Verdict:
-        """The verdict on one evaluator."""
-        return next(v for v in self.verdicts if v.evaluator == evaluator)
-
-    def render(self) -> str:
-        """All verdicts, for a person."""
-        return "\n".join(v.render() for v in self.verdicts)
+__all__ = ["EVALUATORS", "Agreement", "Evaluator", "agreement"]
 
 
 def agreement(
@@ -171,85 +62,18 @@ def agreement(
         from penstock.engines.spark.session import local_session
 
         spark = local_session()
-    trial = _Trial.of(sql, streams, catalog or Catalog())
+    trial = Trial.of(sql, streams, catalog or Catalog())
     with tempfile.TemporaryDirectory(prefix="penstock-check-") as folder:
         if spark is not None:
-            _write_batches(folder, trial.streams)
+            write_batches(folder, trial.streams)
         verdicts = [_verdict(trial, e, _runner(trial, e, spark, folder)) for e in EVALUATORS if e in evaluators]
     return Agreement(sql, trial.plan, tuple(verdicts))
-
-
-def observable(result: TDB, schema: Schema) -> TDB:
-    """What can be told of a result from its visible columns alone.
-
-    Where the time column is hidden a table does not say when a row is valid, only which rows there are: every event
-    is then moved to [0, 1).
-    """
-    if not schema[schema.time].hidden:
-        return result
-    rows: Counter[Event] = Counter()
-    for (payload, _, _), count in result.items():
-        rows[payload, 0, 1] += count
-    return TDB(rows)
-
-
-def tdb_of_table(table: pa.Table, schema: Schema) -> TDB:
-    """The TDB of a result table of visible columns, as far as it is `observable`."""
-    rows = rows_of(table.select([f.name for f in schema.visible]).cast(schema.visible_arrow))
-    if schema[schema.time].hidden:
-        return TDB((row, 0, 1) for row in rows)
-    time = [f.name for f in schema.visible].index(schema[schema.time].name)
-    return tdb(Insert(row, _tick(row[time]), _tick(row[time]) + schema.lifetime) for row in rows)
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """A query, bound, with the arrivals of the streams that it reads."""
-
-    sql: str
-    plan: Node
-    streams: tuple[Arrivals, ...]
-    catalog: Catalog
-
-    @staticmethod
-    def of(sql: str, streams: Sequence[Arrivals], catalog: Catalog) -> _Trial:
-        flow = _flow(Flow(), catalog, {s.name: (s, []) for s in streams})
-        plan = bind(sql, flow.catalog)
-        names = {n.name for n in plan.walk() if isinstance(n, Source)}
-        read = tuple(_in_its_types(s) for s in streams if s.name in names)
-        return _Trial(sql, plan, read, flow.catalog)
-
-    def oracle(self, data: Mapping[str, Sequence[tuple[Row, bool]]]) -> Outcome:
-        """What comes of the data, of which each row is late or not."""
-        order, late = in_step(self.streams, data)
-        return outcome(
-            self.plan,
-            order,
-            late=late,
-            functions={name: f.function for name, f in self.catalog.functions.items()},
-            aggregates={name: a for name, (a, _) in self.catalog.aggregates.items()},
-        )
-
-
-def _in_its_types(stream: Arrivals) -> Arrivals:
-    """Values as the columns hold them, so that no evaluator sees 1.5 where a decimal(8,2) holds 1.50."""
-    batches = tuple(tuple(rows_of(table_of(stream.schema, batch))) for batch in stream.batches)
-    return replace(stream, batches=batches)
-
-
-def _flow(flow: Flow, catalog: Catalog, sources: Mapping[str, tuple[Arrivals, Any]]) -> Flow:
-    flow.catalog.functions.update(catalog.functions)
-    flow.catalog.aggregates.update(catalog.aggregates)
-    for name, (stream, source) in sources.items():
-        ddl = stream.schema.ddl if isinstance(source, list) else None
-        flow.stream(name, source, time=str(stream.schema.time), progress=stream.progress, schema=ddl)
-    return flow
 
 
 # What the oracle says
 
 
-def _verdict(trial: _Trial, evaluator: Evaluator, run: Callable[[], Findings]) -> Verdict:
+def _verdict(trial: Trial, evaluator: Evaluator, run: Callable[[], Findings]) -> Verdict:
     got, error = None, ""
     try:
         got = run()
@@ -264,7 +88,7 @@ def _verdict(trial: _Trial, evaluator: Evaluator, run: Callable[[], Findings]) -
     return Verdict(evaluator, got, expected, error)
 
 
-def _expected(trial: _Trial, evaluator: Evaluator, got: Findings | None) -> Findings:
+def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findings:
     data: dict[str, Sequence[tuple[Row, bool]]] = {}
     late: Counter[Event] = Counter()
     dead = 0
@@ -296,13 +120,6 @@ def _expected(trial: _Trial, evaluator: Evaluator, got: Findings | None) -> Find
     return Findings(result, TDB(late), dead, buried)
 
 
-def _letters(table: pa.Table | None) -> tuple[int, Counter[Failed]]:
-    """How many rows died at the entrance, and what died in operators."""
-    rows = [] if table is None else table.to_pylist()
-    buried = Counter(failed(r["operator"], r["reason"], r["row"]) for r in rows if r["operator"] is not None)
-    return len(rows) - buried.total(), buried
-
-
 def _late_event(stream: Arrivals, row: Row, bound: int) -> Event:
     return (stream.name, row_json(stream.schema, row)), bound, bound + 1
 
@@ -329,103 +146,18 @@ def _without(stream: Arrivals, rows: Sequence[Row], late: Counter[Event]) -> lis
 # What the evaluators say
 
 
-def _runner(trial: _Trial, evaluator: Evaluator, spark: Any, folder: str) -> Callable[[], Findings]:
+def _runner(trial: Trial, evaluator: Evaluator, spark: Any, folder: str) -> Callable[[], Findings]:
     match evaluator:
         case "reference":
             return lambda: _expected(trial, "reference", None)
         case "local":
-            return lambda: _local(trial)
+            return lambda: run_local(trial)
         case "spark batch":
-            return lambda: _spark_batch(trial, spark, folder)
+            return lambda: run_spark_batch(trial, spark, folder)
         case "spark streaming":
-            return lambda: _spark_streaming(trial, spark, folder)
-
-
-def _local(trial: _Trial) -> Findings:
-    """Batches come in step, as rows and as Arrow tables in turn, so that both forms take part."""
-    execution = LocalExecution(trial.plan, trial.catalog)
-    events: list[Insert] = []
-
-    def take(items: Sequence[object]) -> None:
-        for item in items:
-            if isinstance(item, Batch):
-                events.extend(item.inserts())
-
-    for step in range(max((len(s.batches) for s in trial.streams), default=0)):
-        for stream in trial.streams:
-            if step >= len(stream.batches):
-                continue
-            rows = stream.timed[step]
-            for row in stream.batches[step]:
-                if row[stream.schema.time_index] is None:
-                    letter = DeadLetter(f"{stream.schema.time} is null", row_json(stream.schema, row))
-                    take(execution.feed(stream.name, letter))
-            as_rows = step % 2 == 0
-            batch = Batch(stream.schema, rows) if as_rows else Batch(stream.schema, table=table_of(stream.schema, rows))
-            take(execution.feed(stream.name, batch))
-    take(execution.close())
-    return Findings(tdb(events), _late_table(execution.late()), *_letters(execution.dead_letters()))
-
-
-def _late_table(table: pa.Table) -> TDB:
-    """Late rows as the engines put them out: stream, bound, row as JSON."""
-    return TDB(((stream, row), _tick(bound), _tick(bound) + 1) for stream, bound, row in rows_of(table))
-
-
-def _write_batches(folder: str, streams: Sequence[Arrivals]) -> None:
-    """One parquet file per batch; a file source takes the oldest first, so each is a second younger than the last."""
-    for stream in streams:
-        home = Path(folder, "in", stream.name)
-        home.mkdir(parents=True)
-        for step, batch in enumerate(stream.batches):
-            file = home / f"{step:06d}.parquet"
-            pq.write_table(table_of(stream.schema, batch), file)
-            os.utime(file, (1_000_000_000 + step, 1_000_000_000 + step))
-
-
-def _spark_batch(trial: _Trial, spark: Any, folder: str) -> Findings:
-    frames = {s.name: (s, spark.read.schema(s.schema.ddl).parquet(f"{folder}/in/{s.name}")) for s in trial.streams}
-    query = _flow(Flow(spark), trial.catalog, frames).query(trial.sql)
-    assert isinstance(query, SparkQuery)
-    result = tdb_of_table(query.collect(), trial.plan.schema)
-    return Findings(result, _late_table(query.late.toArrow()), *_letters(query.dead_letters.toArrow()))
-
-
-def _spark_streaming(trial: _Trial, spark: Any, folder: str) -> Findings:
-    def read(stream: Arrivals) -> Any:
-        reader = spark.readStream.schema(stream.schema.ddl).option("maxFilesPerTrigger", 1)
-        return reader.parquet(f"{folder}/in/{stream.name}")
-
-    flow = _flow(Flow(spark, path=f"{folder}/flow"), trial.catalog, {s.name: (s, read(s)) for s in trial.streams})
-    query = flow.query(trial.sql, name=Path(folder).name.replace("-", "_"))
-    assert isinstance(query, SparkQuery)
-    out, late, dead = (f"{folder}/{name}" for name in ("out", "late", "dead"))
-    run = query.start(out, late=late, dead_letters=dead)
-    try:
-        run.finish()
-    finally:
-        run.stop()
-
-    def written(path: str) -> pa.Table | None:
-        return spark.read.parquet(path).toArrow() if Path(path).exists() else None
-
-    result, late_rows, dead_rows = written(out), written(late), written(dead)
-    return Findings(
-        TDB() if result is None else tdb_of_table(result, trial.plan.schema),
-        TDB() if late_rows is None else _late_table(late_rows),
-        *_letters(dead_rows),
-    )
-
-
-def _tick(value: object) -> int:
-    assert isinstance(value, int), f"expected ticks, got {value!r}"
-    return value
+            return lambda: run_spark_streaming(trial, spark, folder)
 
 
 def _summary(raised: Exception, lines: int = 4) -> str:
     """What was raised, without the pages of stack that Spark adds."""
     return "\n".join(f"{type(raised).__name__}: {raised}".splitlines()[:lines])
-
-
-def _indented(text: str, by: int = 2) -> str:
-    return "\n".join(" " * by + line for line in text.splitlines())
