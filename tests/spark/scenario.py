@@ -1,4 +1,4 @@
-"""One streaming query with everything that can go wrong in its input, and what the oracle says of it.
+"""One streaming query with everything that can go wrong in its input, and what must come of it, computed by hand.
 
 Six files arrive one per micro-batch. Rows come up to 40 seconds out of order, some of them too late, and some records
 are broken. The query counts and sums in sliding windows per address.
@@ -26,12 +26,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import penstock as pk
-from penstock.model.properties import StreamProperties
-from penstock.model.schema import schema_of
-from penstock.model.time import from_ticks, to_ticks
-from penstock.query.binder import bind
-from penstock.query.catalog import Catalog, StreamInfo
-from penstock.reference import Judged, evaluate, judge
+from tests.spark.by_hand import Row, sorted_out, text, ticks, windowed
 
 FILES = 6
 PROGRESS = pk.bounded("20 seconds")
@@ -39,10 +34,11 @@ SQL = (
     "SELECT srcIP, count(*) AS n, sum(len) AS total, max(len) AS longest [RANGE 30 seconds, SLIDE 10 seconds, WA ts] "
     "FROM main WHERE {condition} GROUP BY srcIP"
 )
-START = to_ticks(dt.datetime(2026, 1, 1))
+START = ticks(dt.datetime(2026, 1, 1))
 SECOND = 1_000_000
+DELAY, RANGE, SLIDE = 20 * SECOND, 30 * SECOND, 10 * SECOND
+"""What the progress and the query say."""
 
-Row = tuple[int, str | None, int]
 Probe = Callable[[int], int]
 
 
@@ -68,9 +64,7 @@ def write_files(folder: Path, files: range = range(FILES)) -> None:
     """Put the files where the stream reads them, oldest first."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in files:
-        lines = [
-            json.dumps({"ts": from_ticks(t).isoformat(), "srcIP": a, "len": n}) for t, a, n in rows_of_file(number)
-        ]
+        lines = [json.dumps({"ts": text(t), "srcIP": a, "len": n}) for t, a, n in rows_of_file(number)]
         lines[3:3] = broken_of_file(number)
         path = folder / f"{number:03}.json"
         partial = folder / f".{number:03}.json"
@@ -109,7 +103,7 @@ def output_of(out: Path, flow: Path) -> dict[str, Counter[tuple[object, ...]]]:
 
 
 def _readable(row: dict[str, Any]) -> Row:
-    return to_ticks(dt.datetime.fromisoformat(row["ts"])), row["srcIP"], row["len"]
+    return ticks(dt.datetime.fromisoformat(row["ts"])), row["srcIP"], row["len"]
 
 
 def rows_in(folder: Path) -> list[tuple[object, ...]]:
@@ -119,41 +113,31 @@ def rows_in(folder: Path) -> list[tuple[object, ...]]:
 
 
 def _plain(value: object) -> object:
-    return to_ticks(value) if isinstance(value, dt.datetime) else value
+    return ticks(value) if isinstance(value, dt.datetime) else value
 
 
-def judged(files: int = FILES) -> Judged:
-    """What becomes of the rows when each file is one micro-batch."""
-    batches = [rows_of_file(number) for number in range(files)]
-    schema = _schema()
-    return judge(PROGRESS, schema.time_index, batches, granularity="batch", domain=schema.domain)
+def judged(files: int = FILES) -> tuple[list[Row], list[tuple[Row, int]]]:
+    """Which rows are on time, and which are late, when each file is one micro-batch."""
+    return sorted_out([rows_of_file(number) for number in range(files)], DELAY)
 
 
 def expected(files: int = FILES) -> dict[str, Counter[tuple[object, ...]]]:
-    """The oracle's results and late rows, and the dead letters that were written into the files."""
-    catalog = Catalog()
-    catalog.add_stream(StreamInfo("main", _schema(), PROGRESS, StreamProperties()))
-    fate = judged(files)
-    tdb = evaluate(bind(SQL.format(condition="true"), catalog), [("main", row) for row in fate.on_time])
+    """Results of all windows, late rows, and the dead letters that were written into the files."""
+    on_time, late = judged(files)
     return {
-        "results": Counter({payload: count for (payload, _, _), count in tdb.items()}),
-        "late": Counter(("main", bound, *row) for row, bound in fate.late),
+        "results": windowed(on_time, RANGE, SLIDE),
+        "late": Counter(("main", bound, *row) for row, bound in late),
         "dead": Counter(
-            ("main", None, "the record is corrupt" if text.endswith("-01") else "ts is null", text)
+            ("main", None, "the record is corrupt" if broken.endswith("-01") else "ts is null", broken)
             for number in range(files)
-            for text in broken_of_file(number)
+            for broken in broken_of_file(number)
         ),
     }
 
 
 def expected_counts() -> dict[str, int]:
     """What `run.progress` must add up to."""
-    fate = judged()
+    on_time, late = map(len, judged())
     dead = sum(len(broken_of_file(number)) for number in range(FILES))
-    on_time, late = len(fate.on_time), len(fate.late)
     nothing = dict.fromkeys(("punctuation", "skipped", "failed"), 0)
     return {"read": on_time + late + dead, "on_time": on_time, "late": late, "dead": dead, **nothing}
-
-
-def _schema() -> Any:
-    return schema_of([("ts", "timestamp"), ("srcIP", "string"), ("len", "int")], "ts")
