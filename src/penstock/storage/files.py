@@ -101,8 +101,18 @@ class Place:
 
     def _list(self, kind: fs.FileType) -> list[str]:
         with self.told("list"):
+            if self.is_local:
+                return self._list_disk(kind)
             found = self.fs.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
         return sorted(info.base_name for info in found if info.type == kind)
+
+    def _list_disk(self, kind: fs.FileType) -> list[str]:
+        """By names alone: looking at every file takes longer, and misses those that have got another name meanwhile."""
+        try:
+            with os.scandir(self.path) as found:
+                return sorted(e.name for e in found if (e.is_file() if kind == fs.FileType.File else e.is_dir()))
+        except FileNotFoundError:
+            return []
 
     # Writing
 

@@ -6,6 +6,10 @@ So a folder of N micro-batches has O(log N) files of log, an entry is copied O(l
 knows its place reads only what is newer. What a segment covers is known by its name; where two overlap, because a fold
 was interrupted, the wider one counts.
 
+No file system lists a folder in one moment: of entries that are folded meanwhile, a listing may show neither the old
+files nor the new one. So an entry says which number is before it, and a reader that finds an entry without the one
+before it looks again. What only the oldest entries lack was forgotten.
+
 With compaction, folding also writes the rows of many small files into one larger file. The entry then has *parts*, the
 number of rows of each micro-batch in order, so that a reader in the middle knows where to go on; parts that are more
 than `HISTORY` micro-batches old are forgotten, and whoever is that far behind starts from the beginning.
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 from penstock.errors import StorageError
@@ -25,6 +30,8 @@ FORMAT = 1
 LOOSE = 32
 FAN = 8
 HISTORY = 4096
+LOOKS = 10
+"""How often a log is looked at anew that changes while it is read."""
 
 Part = tuple[int, int, int | None]
 """The number of a micro-batch, how many rows it has, and the frontier after it."""
@@ -41,6 +48,8 @@ class Entry:
     at: float
     parts: tuple[Part, ...] = ()
     """Of several micro-batches whose rows were written together, in order."""
+    before: int | None = None
+    """The number that the folder was told before `first`, -1 if there is none; None if an earlier release wrote it."""
 
     @property
     def rows(self) -> int:
@@ -124,14 +133,26 @@ class FolderLog:
 
     def entries(self, after: int = -1) -> list[Entry]:
         """Every entry that has something newer than a number, in order."""
-        for _ in range(5):
+        forgotten: int | None = None
+        for _ in range(LOOKS):
             now = listing(self.folder.files())
             try:
                 found = [e for s in now.segments if s.last > after for e in self._segment(s)]
                 found += [self._loose(n) for n in now.loose if n > after]
             except FileNotFoundError:
                 continue  # folded in the meantime
-            return [e for e in found if e.last > after]
+            found = [e for e in found if e.last > after]
+            gap = next((pair for pair in pairwise(found) if pair[1].before not in (None, pair[0].last)), None)
+            if gap is None and (not found or _follows(found[0], after) or found[0].first == forgotten):
+                return found
+            forgotten = found[0].first  # if it is so twice, and not because a fold was seen in the middle
+        if gap is not None:
+            raise StorageError(
+                "An entry is missing in the log of an output folder.",
+                where=str(self.folder),
+                got=f"an entry follows {gap[1].before}, which is not there; the last one before it is {gap[0].last}",
+                hint="restore the folder from a copy, or start its query over, with a new path and folder",
+            )
         raise StorageError(
             "The log of an output folder changes too fast to be read.",
             where=str(self.folder),
@@ -142,6 +163,10 @@ class FolderLog:
     def last(self) -> int | None:
         """The newest number."""
         return listing(self.folder.files()).last
+
+    def has(self, number: int) -> bool:
+        """Whether the log has come as far as a number; a listing that shows less is looked at again."""
+        return any((last := self.last) is not None and last >= number for _ in range(LOOKS))
 
     def _loose(self, number: int) -> Entry:
         file = self.folder / number_name(number)
@@ -177,8 +202,9 @@ class FolderLog:
     def put(self, entry: Entry) -> bool:
         """Append an entry; whether it was not there yet."""
         now = self._current()
+        linked = replace(entry, before=-1 if now.last is None else now.last)
         fresh = (self.folder / number_name(entry.first)).put_json(
-            {"format": FORMAT, "run": self.run, "entry": _plain(entry)}
+            {"format": FORMAT, "run": self.run, "entry": _plain(linked)}
         )
         if fresh:
             self._listing = Listing(now.segments, (*now.loose, entry.first))
@@ -250,6 +276,11 @@ class FolderLog:
         return self._listing
 
 
+def _follows(entry: Entry, number: int) -> bool:
+    """Whether nothing is between a number and an entry."""
+    return entry.before is None or entry.before <= number or entry.first <= number
+
+
 def _forgetful(entry: Entry, before: int) -> Entry:
     """Parts in the middle of which nobody is expected to be count as one."""
     old = [p for p in entry.parts if p[0] < before]
@@ -267,4 +298,5 @@ def _plain(entry: Entry) -> dict[str, Any]:
 def _entry(value: Any) -> Entry:
     files = tuple(DataFile(**f) for f in value["files"])
     parts = tuple((int(n), int(rows), frontier) for n, rows, frontier in value["parts"])
-    return Entry(int(value["first"]), int(value["last"]), files, value["frontier"], float(value["at"]), parts)
+    before = value.get("before")
+    return Entry(int(value["first"]), int(value["last"]), files, value["frontier"], float(value["at"]), parts, before)

@@ -279,7 +279,7 @@ class Together:
             self._new += files
         parts = tuple(p for e in group for p in (e.parts or ((e.last, e.rows, e.frontier),)))
         frontier = next((e.frontier for e in reversed(group) if e.frontier is not None), None)
-        return Entry(group[0].first, group[-1].last, tuple(files), frontier, group[-1].at, parts)
+        return Entry(group[0].first, group[-1].last, tuple(files), frontier, group[-1].at, parts, group[0].before)
 
     def settle(self) -> None:
         """The old files go before the new ones come: a listing in between misses rows, and none sees a row twice."""

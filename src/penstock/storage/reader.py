@@ -102,9 +102,8 @@ class FolderReader:
         log = FolderLog(self.place / META / "log", run)
         number = BEGINNING if position is None else position.number
         if position is None or position.run == run:
-            last = log.last
             portions = _portions(run, log.entries(number), number, until)
-            if portions is not None and number <= (BEGINNING if last is None else last):
+            if portions is not None and (portions or number == BEGINNING or log.has(number)):
                 return Found(run, portions)
         return Found(run, _portions(run, log.entries(), BEGINNING, None) or (), restarted=True)
 
