@@ -1,23 +1,30 @@
 """A replica in a process of its own: `python -m tests.spark.kill_driver HOME NAME`.
 
 Two queries over `HOME/in`, one with windows and one that passes rows through, each into a folder of its own. It runs
-until it is killed, or until a query has failed; started again it goes on from its checkpoints.
+until it is killed, or until a query has failed; started again it goes on from its checkpoints. Once both queries have
+started it says so in `HOME/ready_NAME`, with its process number.
+
+Replica `b` has the settings for short micro-batches, under which Spark writes its own logs in another way.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import penstock as pk
-from penstock.engines.spark.session import local_session
+from penstock.engines.spark.session import local_session, low_latency_settings, session_settings
 from tests.spark import scenario
 
 PASSING = "SELECT ts, srcIP, len FROM main"
 WINDOWED = scenario.SQL.format(condition="true")
 QUERIES = {"windowed": WINDOWED, "passing": PASSING}
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that is killed after seconds need not be optimized."""
+JAVA = "spark.driver.extraJavaOptions"
 
 
 def start(spark: Any, home: Path, name: str, query: str) -> Any:
@@ -32,8 +39,12 @@ def start(spark: Any, home: Path, name: str, query: str) -> Any:
 
 
 def main(home: Path, name: str) -> None:
-    spark = local_session("local[1]", name, spark__driver__memory="1g")
+    settings = {"spark.driver.memory": "1g", JAVA: f"{session_settings()[JAVA]} {SHORT_LIVED}"}
+    if name == "b":
+        settings |= low_latency_settings()
+    spark = local_session("local[1]", name, **{key.replace(".", "__"): value for key, value in settings.items()})
     runs = [start(spark, home, name, query) for query in QUERIES]
+    (home / f"ready_{name}").write_text(str(os.getpid()))
     while all(run.is_active for run in runs):
         time.sleep(0.2)
     for run in runs:

@@ -1,4 +1,4 @@
-"""A replica in a process of its own: `python replica_driver.py HOME NAME FILES`.
+"""A replica in a process of its own: `python -m tests.spark.replica_driver HOME NAME FILES`.
 
 Runs the query over `HOME/NAME` into `HOME/out_NAME`, so many files at a time, until there is a file `HOME/finish`; then
 it closes its stream. It may be killed at any time, and goes on from its checkpoint when started again.

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.storage.files import place_of
+from penstock.storage.folder_log import FolderLog
+from penstock.storage.folders import META, owner_of
+from tests.processes import Processes
+from tests.processes import wait as wait_for
 from tests.spark import modes
 from tests.spark.test_merge import ROWS, disordered, expected, output, write_files
 
@@ -23,60 +24,37 @@ pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.skipif(modes.chosen() != "local", reason="the processes start sessions of their own"),
 ]
-ROOT = Path(__file__).parents[2]
 SIZE = 5
 PARTS = len(ROWS) // SIZE
-
-
-class Processes:
-    """What runs, so that nothing outlives the test."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, name: str, *command: str) -> None:
-        log = (self.home / f"{name}.log").open("ab")
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-        self.running[name] = subprocess.Popen(
-            [sys.executable, *command], cwd=ROOT, stdout=log, stderr=log, env=environment, start_new_session=True
-        )
-
-    def replica(self, name: str, files: int) -> None:
-        self.start(name, "tests/spark/replica_driver.py", str(self.home), name, str(files))
-
-    def kill(self, name: str) -> None:
-        """With the Java process and the Python workers that belong to it."""
-        os.killpg(self.running.pop(name).pid, signal.SIGKILL)
-
-    def check(self) -> None:
-        for name, process in self.running.items():
-            assert process.poll() in (None, 0), (self.home / f"{name}.log").read_text()[-3000:]
-
-    def end(self) -> None:
-        for process in self.running.values():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
     made = Processes(tmp_path)
     yield made
-    made.end()
+    made.end_all()
 
 
 def advances(folder: Path) -> list[float]:
-    """When the output of a folder came further."""
-    return sorted(p.stat().st_mtime for p in (folder / "_penstock" / "log").glob("0*.json"))
+    """When the output of a folder came further, in order."""
+    owner = owner_of(place_of(folder))
+    if owner is None:
+        return []
+    return [entry.at for entry in FolderLog(place_of(folder) / META / "log", owner.run).entries()]
 
 
-def wait(processes: Processes, what: str, done: Callable[[], bool], seconds: float = 240) -> None:
-    until = time.monotonic() + seconds
-    while not done():
-        processes.check()
-        assert time.monotonic() < until, f"{what} did not come about"
-        time.sleep(0.2)
+def start_replica(processes: Processes, name: str, files: int) -> None:
+    processes.start(name, "-m", "tests.spark.replica_driver", str(processes.home), name, str(files))
+
+
+def check(processes: Processes) -> None:
+    """Nobody has failed."""
+    for name, process in processes.running.items():
+        assert process.poll() in (None, 0), processes.log_of(name).read_text()[-3000:]
+
+
+def wait(processes: Processes, what: str, done: Callable[[], bool]) -> None:
+    wait_for(what, done, lambda: check(processes), 240)
 
 
 def longest(times: list[float], begin: float, end: float) -> float:
@@ -98,11 +76,11 @@ def test_the_merged_output_is_exact_and_hardly_notices(processes: Processes, tmp
             if fed.wait(1.5):
                 return
 
-    processes.replica("a", 1)
-    processes.replica("b", 2)
+    start_replica(processes, "a", 1)
+    start_replica(processes, "b", 2)
     wait(processes, "the first output", lambda: all(advances(tmp_path / f"out_{n}") for n in "ab"))
     merge = [str(tmp_path / "out_a"), str(tmp_path / "out_b"), "--into", str(tmp_path / "out")]
-    processes.start("merge", "-c", "from penstock.cli import main; main()", "merge", *merge)
+    processes.start("merge", "-m", "penstock", "merge", *merge)
     wait(processes, "the first merged output", lambda: bool(advances(tmp_path / "out")))
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
@@ -111,8 +89,8 @@ def test_the_merged_output_is_exact_and_hardly_notices(processes: Processes, tmp
         before = len(advances(tmp_path / "out"))
         wait(processes, "merged output", lambda before=before: len(advances(tmp_path / "out")) > before)  # type: ignore[misc]
         killed = time.time()
-        processes.kill(name)
-        processes.replica(name, files)
+        processes.end(name)
+        start_replica(processes, name, files)
         folder = tmp_path / f"out_{name}"
         wait(processes, f"output of {name}", lambda folder=folder, killed=killed: advances(folder)[-1] > killed)  # type: ignore[misc]
         back = advances(folder)
@@ -125,7 +103,7 @@ def test_the_merged_output_is_exact_and_hardly_notices(processes: Processes, tmp
         write_files(tmp_path / name, own, SIZE, range(written, PARTS))
     (tmp_path / "finish").touch()
     wait(processes, "the end", lambda: processes.running["merge"].poll() is not None)
-    processes.check()
+    check(processes)
     assert output(tmp_path) == expected()
     for outage, gap in outages:
         assert gap < outage / 2, f"a restart took {outage:.1f} s, the longest silence of the merged output {gap:.1f} s"
