@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from penstock.cli.inputs import StreamOption, read_query, streams
 from penstock.cli.show import out, print_json, print_table, working
 from penstock.errors import StreamError
 from penstock.flow.flow import Flow
+from penstock.io.files import check_not_read
 from penstock.io.sinks import open_sink
 
 app = typer.Typer(
@@ -110,15 +112,20 @@ def run(
     """Run a query over files and show or write its result."""
     sql = read_query(query)
     given = streams(stream, time, progress, schema, time_format, delimiter)
-    with working("running", quiet=as_json):
+    if into is not None:
+        check_not_read(into, {option.name: [option.path] for option in given})
+    with working("running", quiet=as_json), ExitStack() as held:
+        sink = None if into is None else open_sink(into)
+        if sink is not None:
+            held.callback(sink.abandon)  # whatever goes wrong, the file is let go
         q = _flow(engine, master, given).query(sql)
         borne = int(max_dead) if max_dead is not None and max_dead >= 1 else max_dead
         result = q.collect(max_dead=borne)
         late, dead = _table(q.late), _table(q.dead_letters)
-    if into is not None:
-        sink = open_sink(into)
-        sink.write(result)
-        sink.close()
+        if sink is not None:
+            sink.write(result)
+            held.pop_all()
+            sink.close()
     if as_json:
         print_json(
             {

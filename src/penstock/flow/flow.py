@@ -267,8 +267,7 @@ class Flow:
         self._queries += 1
         name = name or f"query_{self._queries}"
         if self.spark is None:
-            openers = {key: opened.open for key, opened in self._sources.items()}
-            return LocalQuery(name, sql, plan, self.catalog, openers)
+            return LocalQuery(name, sql, plan, self.catalog, dict(self._sources))
         from penstock.flow.spark import SparkQuery
 
         return SparkQuery(name, sql, plan, self.catalog, self._sources, self.spark, self.path)

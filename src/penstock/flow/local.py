@@ -5,34 +5,40 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.engines.local.builder import Builder
-from penstock.engines.local.execution import LocalExecution, Opener
+from penstock.engines.local.execution import LocalExecution
 from penstock.engines.local.explain import how
 from penstock.engines.local.side_outputs import Kept
 from penstock.errors import PenstockError, StreamError
 from penstock.flow.query import Query
+from penstock.io.files import check_not_read
 from penstock.io.sinks import Sink, open_sink
+from penstock.io.sources import LocalSource
 from penstock.model.accounts import DeadLimit
 from penstock.model.batch import Batch, concat
 from penstock.model.elements import Element, Punctuation
 from penstock.query.catalog import Catalog
 from penstock.query.explain import explain
 from penstock.query.nodes import Node
+from penstock.storage.files import place_of
+from penstock.storage.patterns import real
 
 
 class LocalQuery(Query):
     """A checked query over in-process streams."""
 
-    def __init__(self, name: str, sql: str, plan: Node, catalog: Catalog, sources: Mapping[str, Opener]) -> None:
+    def __init__(self, name: str, sql: str, plan: Node, catalog: Catalog, sources: Mapping[str, LocalSource]) -> None:
         """Made by `Flow.query`."""
         super().__init__(name, sql, plan, catalog)
-        self._sources = sources
+        self._sources = {key: source.open for key, source in sources.items()}
         self._last = self.execution()
+        self._paths = {name: sources[name.lower()].paths for name in self._last.streams}
 
     def explain(self) -> str:
         """The plan as a tree, with the algorithm of each operator and why."""
@@ -91,11 +97,19 @@ class LocalQuery(Query):
         Returns:
             The run.
         """
-        _check_apart({"results": sink, "late rows": late, "dead letters": dead_letters}, self.name)
+        targets = {"results": sink, "late rows": late, "dead letters": dead_letters}
+        _check_apart(targets, self.name)
+        for target in targets.values():
+            if isinstance(target, str | os.PathLike):
+                check_not_read(target, self._paths, self.name)
         DeadLimit(max_dead)  # a wrong limit is said here and not in the background
-        run = LocalRun(
-            self, open_sink(sink, self.schema.visible_arrow), open_sink(late), open_sink(dead_letters), max_dead
-        )
+        with ExitStack() as opened:
+            sinks = []
+            for output, target in targets.items():
+                sinks.append(open_sink(target, self.schema.visible_arrow if output == "results" else None))
+                opened.callback(sinks[-1].abandon)
+            run = LocalRun(self, *sinks, max_dead)
+            opened.pop_all()  # from here on the run closes them
         run.begin()
         return run
 
@@ -132,7 +146,7 @@ def _check_apart(sinks: Mapping[str, Any], name: str) -> None:
     for output, sink in sinks.items():
         if not isinstance(sink, str | os.PathLike):
             continue
-        path = os.path.realpath(sink)
+        path = real(place_of(sink))
         if path in seen:
             raise StreamError(
                 "Two outputs of a query go to one file.",

@@ -7,15 +7,13 @@ be decompressed is an error that names the file and how far it was read.
 
 from __future__ import annotations
 
-import glob
 import gzip
+import os
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet
-from pyarrow import fs
 
 from penstock.errors import SourceError, StreamError
 from penstock.model.batch import Batch
@@ -25,6 +23,7 @@ from penstock.model.lines import BOM, conform_lines, header_names, parse_fields,
 from penstock.model.schema import Schema, timed
 from penstock.model.shapes import Shapes, join_shapes, schema_of_shapes, shapes_of_objects, shapes_of_table
 from penstock.storage.files import Place, place_of
+from penstock.storage.patterns import files_of, stands_for
 from penstock.storage.parquet_files import damaged, parquet_names, parquet_schema
 
 BATCH_ROWS = 65_536
@@ -35,7 +34,7 @@ def expand(name: str) -> list[Place]:
     """The files that a path, a URI, a folder or a pattern stands for."""
     place = place_of(name)
     try:
-        found = _listed(place) if not place.is_local else [place_of(p) for p in _local(place.path)]
+        found = files_of(place)
     except (OSError, ValueError) as error:
         raise SourceError("The path cannot be read.", got=f"{name!r}: {error}") from None
     if not found:
@@ -45,21 +44,18 @@ def expand(name: str) -> list[Place]:
     return found
 
 
-def _local(name: str) -> list[str]:
-    path = Path(name)
-    if path.is_dir():
-        return sorted(str(p) for p in path.rglob("*") if p.is_file() and not p.name.startswith(("_", ".")))
-    return [name] if path.exists() else sorted(glob.glob(name))
-
-
-def _listed(place: Place) -> list[Place]:
-    """The files of a folder on another file system, or the file itself."""
-    about = place.fs.get_file_info(place.path)
-    if about.type != fs.FileType.Directory:
-        return [place] if about.type == fs.FileType.File else []
-    inside = place.fs.get_file_info(fs.FileSelector(place.path, recursive=True))
-    names = sorted(f.path for f in inside if f.type == fs.FileType.File and f.base_name[:1] not in ("_", "."))
-    return [Place(f"{place.uri}{path.removeprefix(place.path)}", path, place.fs) for path in names]
+def check_not_read(target: str | os.PathLike[str], given: Mapping[str, Sequence[str]], where: str = "") -> None:
+    """Refuse to write a file that a stream reads, or would read the next time: by stream, what it was declared over."""
+    place = place_of(target)
+    for stream, names in given.items():
+        read = next((n for n in names if stands_for(place_of(n), place)), None)
+        if read is not None:
+            raise SourceError(
+                "Results cannot be written to what the query reads.",
+                where=where or f"stream {stream}",
+                got=f"{os.fspath(target)}, and {stream} reads {read}",
+                hint="write to a file outside of it",
+            )
 
 
 def kind_of(paths: list[str]) -> str:

@@ -14,6 +14,7 @@ import pyarrow.parquet
 from penstock.errors import SourceError
 from penstock.model.conform import as_json
 from penstock.storage.files import place_of
+from penstock.storage.holding import Hold
 
 
 class Sink(Protocol):
@@ -68,6 +69,7 @@ class FileSink:
     """A parquet, csv or jsonl file, under its name once it is whole.
 
     Until then, and for good if the run fails, it is called `….partial`: a reader never takes a part for the whole.
+    Nobody else can write it meanwhile.
     """
 
     def __init__(self, path: str, schema: pa.Schema | None = None) -> None:
@@ -81,6 +83,8 @@ class FileSink:
         self.partial = place_of(f"{path}.partial")
         self.stream: Any = None
         self.writer: Any = None
+        with self._told():
+            self.hold = Hold(self.place, self.partial)
 
     def _open(self, schema: pa.Schema) -> None:
         with self._told():
@@ -109,13 +113,22 @@ class FileSink:
 
     def close(self) -> None:
         """The run is over: the file gets its name."""
-        if self.stream is None and self.schema is not None:
-            self._open(self.schema)
-        if self.abandon():
-            self.partial.move(self.place)
+        try:
+            if self.stream is None and self.schema is not None:
+                self._open(self.schema)
+            if self._end():
+                self.partial.move(self.place)
+        finally:
+            self.hold.release()
 
     def abandon(self) -> bool:
         """The run failed: what was written stays a part. Whether anything was."""
+        try:
+            return self._end()
+        finally:
+            self.hold.release()
+
+    def _end(self) -> bool:
         if self.stream is None:
             return False
         with self._told():

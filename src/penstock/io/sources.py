@@ -34,6 +34,8 @@ class LocalSource:
 
     schema: Schema
     open: Callable[[], Iterator[Item]]
+    paths: tuple[str, ...] = ()
+    """What was given, where that is files."""
 
 
 def open_source(
@@ -85,8 +87,8 @@ def _files(
     paths = [p for name in given for p in expand(name)]
     _, form, schema = file_source_schema(paths, time, declared, delimiter, time_format)
     if form is None:
-        return LocalSource(schema, lambda: _flat(read_parquet(paths, schema)))
-    return LocalSource(schema, lambda: read_text_files(paths, form, schema))
+        return LocalSource(schema, lambda: _flat(read_parquet(paths, schema)), tuple(given))
+    return LocalSource(schema, lambda: read_text_files(paths, form, schema), tuple(given))
 
 
 def _once(source: Iterable[T]) -> Callable[[], Iterator[T]]:

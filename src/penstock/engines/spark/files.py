@@ -31,8 +31,9 @@ from penstock.model.formats import KNOWN, TextFormat, check_delimiter, file_kind
 from penstock.model.lines import BOM, conform_lines, header_names, parse_fields, parse_objects
 from penstock.model.schema import Schema, timed
 from penstock.model.shapes import Shapes, join_shapes, schema_of_shapes, shapes_of_objects, shapes_of_table
-from penstock.storage.files import place_of
+from penstock.storage.files import Place, place_of
 from penstock.storage.parquet_files import parquet_schema, read_parquet
+from penstock.storage.patterns import ANY_DEPTH, meets, split_pattern
 
 CORRUPT = "_corrupt_record"
 """The text of a record that could not be read."""
@@ -62,7 +63,7 @@ def open_files(
     delimiter: str | None,
 ) -> Files:
     """The files of a stream."""
-    paths = [place_of(p).uri for p in given]
+    paths = [path for p in given for path in _paths(spark, place_of(p))]
     files = _listed(spark, paths, given)
     kind = _kind(files)
     if delimiter is not None:
@@ -79,6 +80,18 @@ def open_files(
         schema = declared
         _require(schema, [n for names in headers.values() for n in names], kind)
     return _typed(lines, LineReader(form, schema, headers), schema)
+
+
+def _paths(spark: SparkSession, place: Place) -> list[str]:
+    """A path, a folder or a pattern as Spark means it; to Spark `**` is `*`, so there its files are found here."""
+    base, pattern = split_pattern(place.path)
+    if ANY_DEPTH not in pattern:
+        return [place.uri]
+    root = place.uri[: len(place.uri) - len(place.path) + len(base)]
+    found = [f for f in _listed(spark, [root], [str(place)]) if meets(pattern, f.removeprefix(f"{root}/").split("/"))]
+    if not found:
+        raise SourceError("There is no such file.", got=str(place), hint=f"no file below {root} is like the pattern")
+    return [re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", f) for f in found]
 
 
 def _listed(spark: SparkSession, paths: list[str], given: list[str]) -> list[str]:
