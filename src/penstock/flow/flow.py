@@ -12,30 +12,27 @@ print(q.collect())
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.algorithms.aggregates.functions import UserAggregate
 from penstock.errors import StreamError
 from penstock.flow.local import LocalQuery
 from penstock.flow.replicas import merge_node
+from penstock.flow.user_code import NAME, register_aggregate, register_function
 from penstock.io.infer import parse_schema
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, concat
 from penstock.model.conform import DeadLetter
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
 from penstock.model.properties import StreamProperties
-from penstock.model.schema import Schema, parse_type
+from penstock.model.schema import Schema
 from penstock.query.binder import bind
-from penstock.query.catalog import Catalog, StreamInfo, UserFunction, closest
+from penstock.query.catalog import Catalog, StreamInfo, closest
 from penstock.query.predicates import punctuation_predicate
 
 if TYPE_CHECKING:
     from penstock.flow.spark import SparkQuery
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Flow:
@@ -92,7 +89,7 @@ class Flow:
         Returns:
             The flow, so that declarations can be chained.
         """
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not NAME.fullmatch(name):
             raise StreamError(
                 "A stream's name must be an identifier.", got=repr(name), hint="letters, digits and underscores"
             )
@@ -215,8 +212,9 @@ class Flow:
         """Register a Python function of single values for use in SQL; nulls reach it as None.
 
         A checkpoint is refused if the function's code has changed since. With a `version`, only the version counts.
+        A name that SQL or another registration has is refused.
         """
-        self.catalog.functions[name.lower()] = UserFunction(name.lower(), function, parse_type(returns), version)
+        register_function(self.catalog, name, function, returns, version)
         return self
 
     def aggregate(self, name: str, aggregate: Any, returns: str, *, version: str | None = None) -> Flow:
@@ -226,23 +224,7 @@ class Flow:
         decimals, tuples, lists, sets, dictionaries, arrays), or it must have `to_state(partial)`, which gives plain
         data, and `from_state(data)`, which gives the partial back. `version` is as for functions.
         """
-        made = aggregate() if isinstance(aggregate, type) else aggregate
-        if not isinstance(made, UserAggregate):
-            missing = [m for m in ("lift", "combine", "lower") if not hasattr(made, m)]
-            raise StreamError(
-                "An aggregate needs lift, combine and lower.", where=f"aggregate {name}", got=f"no {', '.join(missing)}"
-            )
-        if hasattr(made, "to_state") != hasattr(made, "from_state"):
-            raise StreamError(
-                "An aggregate needs to_state and from_state, or neither.",
-                where=f"aggregate {name}",
-                got=f"no {'from_state' if hasattr(made, 'to_state') else 'to_state'}",
-                hint="to_state(partial) gives plain data, from_state(data) gives the partial back",
-            )
-        self.catalog.aggregates[name.lower()] = (made, parse_type(returns))
-        self.catalog.versions.pop(name.lower(), None)
-        if version is not None:
-            self.catalog.versions[name.lower()] = version
+        register_aggregate(self.catalog, name, aggregate, returns, version)
         return self
 
     def watermarked(self, stream: str) -> Any:

@@ -23,8 +23,8 @@ from penstock.model.lines import BOM, conform_lines, header_names, parse_fields,
 from penstock.model.schema import Schema, timed
 from penstock.model.shapes import Shapes, join_shapes, schema_of_shapes, shapes_of_objects, shapes_of_table
 from penstock.storage.files import Place, place_of
-from penstock.storage.patterns import files_of, stands_for
 from penstock.storage.parquet_files import damaged, parquet_names, parquet_schema
+from penstock.storage.patterns import files_of, stands_for
 
 BATCH_ROWS = 65_536
 BLOCK_BYTES = 1 << 22

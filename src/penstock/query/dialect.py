@@ -1,5 +1,8 @@
 """Spark's dialect of sqlglot, with what ours needs besides: quotes written twice, and a place for every node.
 
+Of the hundreds of functions that sqlglot knows only those that queries can use are functions here. Any other name is
+free for a function or an aggregate of the user's, and unknown until there is one.
+
 A node's place is the offset in the user's text where it begins: that of the first of its parts that knows one. Nodes
 without parts (NULL, an interval, a call without arguments) take that of the token which was read last.
 """
@@ -20,6 +23,17 @@ from sqlglot.tokenizer_core import Token
 E = TypeVar("E", bound=exp.Expr)
 NESTING = 64
 """So deep may parentheses, CASE, NOT and sub-queries stand in one another, and operators in a bound expression."""
+_FUNCTIONS = (
+    "abs avg boolean ceil ceiling char_length character_length coalesce concat count date date_trunc day dayofmonth "
+    "double float floor greatest hour if ifnull int lcase least len length like lower max min minute mod month nullif "
+    "nvl second sqrt stddev stddev_pop stddev_samp string substr substring sum timestamp to_timestamp trim ucase upper "
+    "var_pop var_samp variance year"
+)
+_WITH_WORDS_INSIDE = (
+    "and broadcast broadcastjoin cast ceil extract floor mapjoin merge mergejoin or overlay position shuffle_hash "
+    "shuffle_replicate_nl shufflemerge substr substring trim try_cast"
+)
+"""Functions with a syntax of their own; some are read only to be refused by name."""
 _ROOM = 3000
 """Frames that the parser needs for that depth (1600), and as many for whoever calls."""
 
@@ -32,8 +46,20 @@ class PenstockDialect(Spark):
 
         STRING_ESCAPES = ["\\", "'", '"']  # noqa: RUF012
 
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        """Paths into JSON are refused later, so nobody is told here what is wrong with one."""
+        return path
+
     class Parser(SparkParser):
         """Marks every node with a place."""
+
+        FUNCTIONS = {n: SparkParser.FUNCTIONS[n] for n in _FUNCTIONS.upper().split()}  # noqa: RUF012
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            n: SparkParser.FUNCTION_PARSERS[n] for n in _WITH_WORDS_INSIDE.upper().split()
+        }
+
+        def _warn_unsupported(self) -> None:
+            """What is no query is an error, so it needs no line in a log besides."""
 
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
             """The node, with the place of the last token unless it has one."""

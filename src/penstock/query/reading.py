@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError
 
 from penstock.errors import QueryError
 from penstock.query.dialect import position
@@ -114,7 +114,7 @@ def _is_set(value: object) -> bool:
 def shown(node: exp.Expr) -> str:
     """A node as SQL, for messages; not more than a line."""
     try:
-        text = node.sql("spark")
+        text = node.sql("spark", unsupported_level=ErrorLevel.IGNORE)
     except (SqlglotError, ValueError, TypeError, AttributeError, RecursionError):
         return type(node).__name__.upper()
     return text if len(text) <= 80 else text[:77] + "..."

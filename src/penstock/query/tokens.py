@@ -37,6 +37,7 @@ _ENDS_A_LIST = {
     TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
     TokenType.SEMICOLON, TokenType.R_PAREN, TokenType.UNION, TokenType.COMMA, TokenType.END,
 }  # fmt: skip
+_OF_THE_PARSER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>")
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET}
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
@@ -57,6 +58,20 @@ def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise _error("One SELECT is expected.", tokens[0], sql, got=tokens[0].text[:60])
     return trees[0], clauses
+
+
+def other_meaning(name: str) -> str | None:
+    """What SQL takes a call of that name for, as text; None if the name is free for a function of the user's."""
+    if name.lower() in WINDOW_FUNCTIONS:
+        return "a window"
+    try:
+        tree, _ = parse(f"SELECT {name}(x) AS y FROM z")
+    except QueryError:
+        return "a word of SQL"
+    called = tree.expressions[0].this if tree.expressions and isinstance(tree.expressions[0], exp.Alias) else None
+    if isinstance(called, exp.Anonymous) and called.name.lower() == name.lower():
+        return None
+    return "a word of SQL" if called is None else called.sql(DIALECT)
 
 
 def _check_one_query(tokens: list[Token], sql: str) -> None:
@@ -113,7 +128,7 @@ def _error(what: str, token: Token, sql: str, got: str = "", hint: str = "") -> 
 
 def _syntax_error(error: ParseError, tokens: list[Token], sql: str) -> QueryError:
     first = error.errors[0] if error.errors else {}
-    got = str(first.get("description") or error).rstrip(".")[:200]
+    got = _OF_THE_PARSER.sub(r"a part of \1 is missing", str(first.get("description") or error).rstrip("."))[:200]
     line, end = first.get("line") or 0, first.get("col") or 0
     if not line:
         return _error("The query does not parse.", tokens[-1], sql, got=got)

@@ -3,7 +3,7 @@
 A folder stands for all files below it whose names do not begin with `_` or a dot. A pattern is one of Python's `glob`
 with `recursive=True`: `*`, `?` and `[…]` stay within a name, `**` stands for any number of folders, none among them,
 and a name that begins with a dot is only met by a pattern that does. What a pattern meets may be a folder. A file or
-folder that has a pattern's name is itself. In a URI with a host a `?` begins the options, so it is no part of a pattern.
+folder that has a pattern's name is itself. In a URI with a host a `?` begins the options and is no part of a pattern.
 """
 
 from __future__ import annotations
