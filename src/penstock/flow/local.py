@@ -104,11 +104,11 @@ class LocalQuery(Query):
                 check_not_read(target, self._paths, self.name)
         DeadLimit(max_dead)  # a wrong limit is said here and not in the background
         with ExitStack() as opened:
-            sinks = []
+            sinks: dict[str, Sink] = {}
             for output, target in targets.items():
-                sinks.append(open_sink(target, self.schema.visible_arrow if output == "results" else None))
-                opened.callback(sinks[-1].abandon)
-            run = LocalRun(self, *sinks, max_dead)
+                sinks[output] = open_sink(target, self.schema.visible_arrow if output == "results" else None)
+                opened.callback(sinks[output].abandon)
+            run = LocalRun(self, sinks["results"], sinks["late rows"], sinks["dead letters"], max_dead)
             opened.pop_all()  # from here on the run closes them
         run.begin()
         return run
