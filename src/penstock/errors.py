@@ -18,7 +18,7 @@ class PenstockError(Exception):
     @property
     def message(self) -> str:
         """The whole text, one part a line."""
-        parts = [self.what]
+        parts = [str(self.what)]
         if self.where:
             parts.append(f"  where: {self.where}")
         if self.got:
@@ -114,12 +114,20 @@ class InternalError(PenstockError):
     """Penstock contradicts itself: rows that were read are in no count, or in two. Please report it."""
 
 
+def _text(error: BaseException) -> str:
+    """What an error says; not every one of a user's own can say it."""
+    try:
+        return str(error)
+    except Exception as inner:
+        return f"its text cannot be made ({type(inner).__name__})"
+
+
 def reason_of(error: BaseException) -> str:
     """An error on one line, as the reason of a dead letter: what, where, and after a colon what was got."""
     if isinstance(error, Failure):
         return error.what
     if not isinstance(error, PenstockError):
-        return " ".join(f"{type(error).__name__}: {error}".split())
+        return " ".join(f"{type(error).__name__}: {_text(error)}".split())
     where = f" ({error.where})" if error.where else ""
     got = f": {error.got}" if error.got else ""
     return " ".join(f"{error.what.rstrip('.')}{where}{got}".split())

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import StreamError
+from penstock.errors import QueryError, StreamError
 from penstock.flow.local import LocalQuery
 from penstock.flow.replicas import merge_node
 from penstock.flow.user_code import NAME, register_aggregate, register_function
@@ -233,10 +233,10 @@ class Flow:
         It has the column `event_time`, whose watermark follows the stream's punctuation and nothing else: use it in
         `window()`, joins and `dropDuplicates`. It counts in milliseconds. Spark drops late rows silently.
         """
-        found = self.catalog.stream(stream)
+        found = self.catalog.stream(stream) if isinstance(stream, str) else None
         if found is None:
             known = [s.name for s in self.catalog.streams.values()]
-            raise StreamError("There is no such stream.", got=stream, hint=closest(stream, known))
+            raise StreamError("There is no such stream.", got=str(stream)[:200], hint=closest(str(stream), known))
         if self.spark is None:
             raise StreamError("Only Spark has a watermark.", where=f"stream {stream}", hint="pk.Flow(spark)")
         from penstock.engines.spark.watermark import watermarked
@@ -245,6 +245,10 @@ class Flow:
 
     def query(self, sql: str, name: str | None = None) -> LocalQuery | SparkQuery:
         """A query over the declared streams; nothing runs yet, but everything is checked."""
+        if not isinstance(sql, str):
+            raise QueryError("A query is a text.", got=repr(sql)[:200], hint="flow.query('SELECT … FROM …')")
+        if name is not None and not isinstance(name, str):
+            raise QueryError("The name of a query is a text.", got=repr(name)[:200])
         plan = bind(sql, self.catalog)
         self._queries += 1
         name = name or f"query_{self._queries}"

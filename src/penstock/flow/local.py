@@ -46,6 +46,8 @@ class LocalQuery(Query):
 
     def execution(self, builder: Builder | None = None) -> LocalExecution:
         """A fresh run that is fed by hand."""
+        if builder is not None and not isinstance(builder, Builder):
+            raise StreamError("Not a builder of operators.", where=self.name, got=repr(builder)[:200])
         return LocalExecution(self.plan, self.catalog, builder)
 
     def _run(self, max_dead: float | None) -> Iterator[Batch | Punctuation]:
@@ -110,13 +112,17 @@ class LocalQuery(Query):
                 opened.callback(sinks[output].abandon)
             run = LocalRun(self, sinks["results"], sinks["late rows"], sinks["dead letters"], max_dead)
             opened.pop_all()  # from here on the run closes them
-        run.begin()
+        run._thread.start()
         return run
 
     def batches(
         self, execution: LocalExecution, max_dead: float | None = None, stopped: Callable[[], object] | None = None
     ) -> Iterator[Batch | Punctuation]:
         """Run an execution over the query's sources."""
+        if not isinstance(execution, LocalExecution):
+            raise StreamError("Not an execution.", where=self.name, got=repr(execution)[:200], hint="q.execution()")
+        if stopped is not None and not callable(stopped):
+            raise StreamError("stopped is asked, so it is a function.", where=self.name, got=repr(stopped)[:200])
         self._last = execution
         yield from execution.run(self._sources, max_dead, stopped)
 
@@ -171,10 +177,6 @@ class LocalRun:
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name=f"penstock-{query.name}", daemon=True)
 
-    def begin(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
     def _work(self) -> None:
         """Results, late rows and dead letters as they come; the latter two are kept even if the run fails."""
         try:
@@ -200,7 +202,7 @@ class LocalRun:
     @property
     def progress(self) -> dict[str, int]:
         """Where the rows went so far."""
-        return asdict(self.execution.counts)
+        return asdict(self.execution.settled if self.is_active else self.execution.counts)
 
     @property
     def is_active(self) -> bool:
@@ -208,7 +210,9 @@ class LocalRun:
         return self._thread.is_alive()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Until the run ends; an error in it is raised here."""
+        """Until the run ends, or for so many seconds; an error in it is raised here."""
+        if timeout is not None and not (isinstance(timeout, int | float) and 0 <= timeout <= threading.TIMEOUT_MAX):
+            raise StreamError("A time to wait is a number of seconds.", where=self.query.name, got=repr(timeout)[:200])
         self._thread.join(timeout)
         if self._error is not None:
             if isinstance(self._error, PenstockError):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from penstock.algorithms.merge.base import Counts, Input, LogicalMerge, Misstep
 from penstock.algorithms.merge.choose import choose
 from penstock.algorithms.merge.divergence import Divergence, Reaction, Watch
 from penstock.algorithms.merge.operator import ELEMENT_COLUMNS, MergeOperator
-from penstock.algorithms.merge.options import check_options, needs_index
+from penstock.algorithms.merge.options import check_options, check_properties, needs_index, one_of
 from penstock.algorithms.merge.ordered import R2, OrderedMerge
 from penstock.algorithms.merge.pages import differing, flatten, settings_of, unflatten
 from penstock.algorithms.merge.policies import Policy
@@ -45,6 +45,8 @@ from penstock.model.values import canonical_row
 Source = Iterable[Element] | LocalQuery
 _ANYTHING = StreamProperties(insert_only=False)
 DEFAULT_POLICY = "first seen"
+OPTIONS = ("properties", "algorithm", "policy", "lag", "driver", "on_divergence")
+FRAME_OPTIONS = ("time", "progress", "schema", "elements", "key", *OPTIONS)
 KEPT = 1000
 """So many missteps are kept; all are counted."""
 _log = logging.getLogger("penstock.merge")
@@ -65,9 +67,8 @@ class Merge:
         on_divergence: Reaction = "report",
     ) -> None:
         """Made by `pk.merge`."""
-        named = dict(inputs) if isinstance(inputs, Mapping) else {f"input_{i + 1}": s for i, s in enumerate(inputs)}
-        if not named:
-            raise MergeError("A merge needs at least one input.", hint="pk.merge([a, b])")
+        named = _named(inputs)
+        check_properties(properties)
         check_options(named, policy, lag, driver, on_divergence)
         check_schemas({n: s.schema for n, s in named.items() if isinstance(s, LocalQuery)})
         self._sources: dict[str, Source] = named
@@ -75,7 +76,7 @@ class Merge:
         self._pending: list[Element] = []
         self._missteps: deque[Misstep] = deque(maxlen=KEPT)
         self.failures: dict[str, BaseException] = {}
-        """Inputs whose source failed; they have left."""
+        """Inputs whose source failed, or stopped without having ended; they have left."""
         self.properties = properties or _known(list(named.values()))
         self.choice = choose(self.properties, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
         self._asked = (policy, lag, driver, on_divergence)
@@ -118,6 +119,7 @@ class Merge:
                 elif name in self.merge.inputs:
                     yield from self.push(name, item)
                 yield from self._flush()
+            self._tell_held_back()
         finally:
             pulling.close()
             self._pulling = None
@@ -130,6 +132,13 @@ class Merge:
             _log.warning("input %s of a merge failed: %r", name, error)
         if each is None or each.stable == END_OF_TIME:
             return []
+        if error is None:
+            self.failures[name] = MergeError(
+                "The input stopped without having ended.",
+                where=name,
+                got="no bound" if each.stable == MIN_TICK else f"its last bound is {each.stable}",
+                hint=f"a whole stream ends with linear({self.merge.attribute!r}, pk.END_OF_TIME)",
+            )
         try:
             return self.merge.detach(name)
         except MergeError as refused:
@@ -137,6 +146,15 @@ class Merge:
                 return []  # the others have said all that they had
             raise MergeError("A source failed, and no other input can go on without it.", where=name, got=repr(error),
                              hint=refused.what) from error  # fmt: skip
+
+    def _tell_held_back(self) -> None:
+        """Every source is exhausted: what the output still holds back, since no bound released it, is not silent."""
+        held = self.merge.held_back()
+        if held:
+            _log.warning(
+                "a merge holds back %d events: every input stopped, and none has ended (%s)",
+                held, ", ".join(self.failures) or "no input is left",
+            )  # fmt: skip
 
     def _flush(self) -> list[Element]:
         said, self._pending = self._pending, []
@@ -150,12 +168,32 @@ class Merge:
         if kind is Insert or kind is Adjust:
             payload = element.payload  # type: ignore[union-attr]
             if not EXACT_TYPES.issuperset(map(type, payload)):
-                element = replace(element, payload=canonical_row(payload))  # type: ignore[arg-type] # NaN is one value
-        said = self.merge.push(name, element)
+                canonical = self._canonical(name, element)  # type: ignore[arg-type]
+                if canonical is None:
+                    return []
+                element = canonical
+        try:
+            said = self.merge.push(name, element)
+        except TypeError:
+            if isinstance(name, str):
+                raise
+            raise MergeError("The name of an input is a text.", got=repr(name)[:200]) from None
         if self.merge.missteps:
             self._missteps += self.merge.missteps
             self.merge.missteps = []
         return said
+
+    def _canonical(self, name: str, element: Insert | Adjust) -> Insert | Adjust | None:
+        """The element with one NaN and one zero; None if its values cannot be compared, which is told."""
+        payload = canonical_row(element.payload)
+        try:
+            hash(payload)
+        except TypeError as error:
+            self.merge.reject(self.merge.input_of(name), element, f"a payload that cannot be compared: {error}")
+            self._missteps += self.merge.missteps
+            self.merge.missteps = []
+            return None
+        return replace(element, payload=payload)
 
     def attach(self, name: str, source: Source | None = None, *, complete_from: int = MIN_TICK) -> list[Element]:
         """A new input; `complete_from` is the time from which on it brings every event that is alive.
@@ -166,6 +204,8 @@ class Merge:
         if isinstance(source, LocalQuery):
             known = {n: s.schema for n, s in self._sources.items() if isinstance(s, LocalQuery)}
             check_schemas({**known, name: source.schema})
+        if source is not None:
+            _check_source(name, source)
         said = self.merge.attach(name, complete_from)
         self._read(name, source)
         return self._said(said)
@@ -180,6 +220,8 @@ class Merge:
 
     def restart(self, name: str, source: Source | None = None, *, complete_from: int = MIN_TICK) -> list[Element]:
         """An input begins again: from its beginning, or from a time on; with a source, that is read from now on."""
+        if source is not None:
+            _check_source(name, source)
         said = self.merge.restart(name, complete_from)
         if source is not None and self._pulling is not None:
             self._pulling.drop(name)
@@ -311,11 +353,41 @@ def merge(inputs: Any, **options: Any) -> Any:
     `v_old` (null for an insert) beside the payload, and so has the result; their progress is judged by the time `at`
     that is added.
     """
-    sources = list(inputs.values()) if isinstance(inputs, Mapping) else list(inputs)
-    if sources and all(hasattr(s, "mapInArrow") for s in sources):
-        names = list(inputs) if isinstance(inputs, Mapping) else [f"input_{i + 1}" for i in range(len(sources))]
-        return _merged_frames(dict(zip(names, sources, strict=True)), **options)
-    return Merge(inputs, **options)
+    sources = _named(inputs)
+    of_frames = all(hasattr(s, "mapInArrow") for s in sources.values())
+    known = FRAME_OPTIONS if of_frames else OPTIONS
+    unknown = next((o for o in options if o not in known), None)
+    if unknown is not None:
+        raise MergeError("A merge has no such option.", got=unknown, hint=one_of(unknown, known))
+    return _merged_frames(sources, **options) if of_frames else Merge(sources, **options)
+
+
+def _named(inputs: object) -> dict[str, Any]:
+    """The inputs by name; those of a list are numbered."""
+    if isinstance(inputs, Mapping):
+        named = dict(inputs)
+    elif isinstance(inputs, Sequence | Set | Iterator) and not isinstance(inputs, str | bytes):
+        named = {f"input_{i + 1}": s for i, s in enumerate(inputs)}
+    else:
+        raise MergeError("Inputs are a list, or a dictionary by name.", got=repr(inputs)[:200], hint="pk.merge([a, b])")
+    if not named:
+        raise MergeError("A merge needs at least one input.", hint="pk.merge([a, b])")
+    for name, source in named.items():
+        _check_source(name, source)
+    return named
+
+
+def _check_source(name: object, source: object) -> None:
+    if not isinstance(name, str):
+        raise MergeError("The name of an input is a text.", got=repr(name)[:200])
+    read = isinstance(source, Iterable) and not isinstance(source, str | bytes | Mapping)
+    if not (read or isinstance(source, LocalQuery) or hasattr(source, "mapInArrow")):
+        raise MergeError(
+            "This cannot be merged.",
+            where=name,
+            got=type(source).__name__,
+            hint="give elements, a query in-process, or DataFrames on Spark alone",
+        )
 
 
 def _merged_frames(

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.algorithms.merge.choose import choose
-from penstock.algorithms.merge.options import check_options, needs_index
+from penstock.algorithms.merge.options import check_options, check_properties, needs_index
 from penstock.algorithms.merge.policies import policy_of
 from penstock.errors import MergeError, StreamError
+from penstock.flow.user_code import NAME
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog, closest
@@ -35,6 +36,14 @@ def merge_node(
     on_divergence: str = "report",
 ) -> Merge:
     """The node that merges declared streams, after all checks."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise StreamError(
+            "A stream's name must be an identifier.", got=repr(name)[:200], hint="letters, digits and underscores"
+        )
+    if not isinstance(streams, Sequence) or isinstance(streams, str | bytes):
+        raise MergeError("The replicas are a list of streams.", where=f"stream {name}", got=repr(streams)[:200])
+    _check_key(key, name)
+    check_properties(properties, f"stream {name}")
     if catalog.source(name) is not None:
         raise StreamError("There is a stream of that name already.", got=name, hint="choose another name")
     if not streams:
@@ -57,10 +66,13 @@ def merge_node(
 
 
 def _source(catalog: Catalog, stream: str, name: str) -> Source:
-    found = catalog.source(stream)
+    found = catalog.source(stream) if isinstance(stream, str) else None
     if not isinstance(found, Source):
         raise StreamError(
-            "There is no such stream.", where=f"stream {name}", got=stream, hint=closest(stream, catalog.names)
+            "There is no such stream.",
+            where=f"stream {name}",
+            got=str(stream)[:200],
+            hint=closest(str(stream), catalog.names),
         )
     return found
 
@@ -107,6 +119,12 @@ def _known(
             )
         found = replace(found, key=frozenset(key))
     return replace(found, insert_only=found.insert_only and not elements)
+
+
+def _check_key(key: Sequence[str] | None, name: str) -> None:
+    listed = isinstance(key, Sequence | set | frozenset) and not isinstance(key, str | bytes)
+    if key is not None and not (listed and all(isinstance(k, str) for k in key)):
+        raise MergeError("A key is a list of columns.", where=f"stream {name}", got=repr(key)[:200], hint="key=['k']")
 
 
 def _check_policy(policy: str, elements: bool, name: str) -> None:

@@ -98,7 +98,7 @@ class FileSink:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise SourceError("Results cannot be written there.", where=str(self.place), got=str(error)) from error
 
     def write(self, table: pa.Table) -> None:

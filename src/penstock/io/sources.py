@@ -62,10 +62,9 @@ def open_source(
         if source and isinstance(source[0], Insert | Adjust | Punctuation):
             return _element_source(source, declared)
         rows = cast(Sequence[Mapping[str, object]], source)
-        strange = next((r for r in rows if not isinstance(r, Mapping)), None)
-        if strange is not None:
-            raise StreamError("A list must hold dictionaries, elements or paths.", got=type(strange).__name__)
-        final = declared or infer.from_rows(rows, time, time_format)
+        if rows and not any(isinstance(r, Mapping) for r in rows):
+            raise StreamError("A list must hold dictionaries, elements or paths.", got=type(rows[0]).__name__)
+        final = declared or infer.from_rows([r for r in rows if isinstance(r, Mapping)], time, time_format)
         return LocalSource(final, lambda: _in_batches(final, rows))
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | Mapping):
         return _iterable_source(source, declared)
@@ -170,7 +169,11 @@ def _flat(parts: Iterable[tuple[Batch, list[DeadLetter]]]) -> Iterator[Item]:
 
 def _in_batches(schema: Schema, rows: Sequence[Mapping[str, object]]) -> Iterator[Item]:
     for start in range(0, len(rows), BATCH_ROWS):
-        good, dead = conform_rows(schema, rows[start : start + BATCH_ROWS])
+        portion = rows[start : start + BATCH_ROWS]
+        if not all(isinstance(r, Mapping) for r in portion):
+            yield from (_no_row(r) for r in portion if not isinstance(r, Mapping))
+            portion = [r for r in portion if isinstance(r, Mapping)]
+        good, dead = conform_rows(schema, portion)
         yield from dead
         if len(good):
             yield good
@@ -221,4 +224,8 @@ def _element(item: object, schema: Schema) -> Item:
         return row if isinstance(row, DeadLetter) else Batch(schema, [row])
     if isinstance(item, Adjust):
         return DeadLetter("this release reads streams of inserts only", written(described(item)))
+    return _no_row(item)
+
+
+def _no_row(item: object) -> DeadLetter:
     return DeadLetter("not a row or an element", written(described(item)))

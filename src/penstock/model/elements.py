@@ -11,11 +11,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from penstock.errors import ElementError
 from penstock.model.time import END_OF_TIME
 
 Payload = tuple[object, ...]
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value counts as an integer, as those of numpy do."""
+    return isinstance(value, SupportsIndex) and not isinstance(value, type)
+
+
+def _check_kinds(payload: object, *ticks: object) -> None:
+    """Refuse what is no event; whatever counts as an integer is a tick."""
+    for tick in ticks:
+        if not is_whole(tick):
+            raise ElementError("The start and the end of an event are integers.", got=repr(tick)[:200], hint="ticks")
+    if not isinstance(payload, tuple):
+        raise ElementError("A payload is a tuple of values.", got=repr(payload)[:200], hint="('a', 5)")
+
+
+def _check_bound(name: object, bound: object) -> None:
+    if not isinstance(name, str):
+        raise ElementError("A punctuation names an attribute.", got=repr(name)[:200], hint="linear('ts', 60)")
+    if not is_whole(bound):
+        raise ElementError("A bound is an integer.", got=repr(bound)[:200], hint="ticks, or END_OF_TIME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +50,10 @@ class Insert:
 
     def __post_init__(self) -> None:
         """A lifetime holds at least one tick."""
-        if self.ve <= self.vs:
+        vs, ve = self.vs, self.ve
+        if type(vs) is not int or type(ve) is not int or type(self.payload) is not tuple:
+            _check_kinds(self.payload, vs, ve)
+        if ve <= vs:
             raise ElementError(
                 "An event must live at least one tick.",
                 got=f"[{self.vs}, {self.ve})",
@@ -47,6 +72,10 @@ class Adjust:
 
     def __post_init__(self) -> None:
         """An event cannot end before it starts."""
+        if type(self.vs) is not int or type(self.ve) is not int or type(self.v_old) is not int:
+            _check_kinds(self.payload, self.vs, self.ve, self.v_old)
+        if type(self.payload) is not tuple:
+            _check_kinds(self.payload)
         if self.ve < self.vs or self.v_old <= self.vs:
             raise ElementError(
                 "An adjust must name a living event and must not end it before its start.",
@@ -73,6 +102,19 @@ class Punctuation:
             raise ElementError(
                 "A punctuation needs at least one bound.", hint="use END_OF_TIME as bound to end a stream"
             )
+        try:
+            for name, bound in self.bounds:
+                if type(bound) is not int or type(name) is not str:
+                    _check_bound(name, bound)
+            for name, _ in self.constants:
+                if type(name) is not str:
+                    _check_bound(name, 0)
+        except (TypeError, ValueError):
+            raise ElementError(
+                "Bounds and constants are pairs of a name and a value.",
+                got=f"{self.bounds!r}, {self.constants!r}"[:200],
+                hint="linear('ts', 60), groupwise('ts', 60, router='a') or joint(a=60, b=70)",
+            ) from None
 
     @property
     def is_linear(self) -> bool:

@@ -6,7 +6,14 @@ whether a way of migrating is valid. Each is a promise: where nothing is known, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from penstock.errors import StreamError
+
+
+def _each(key: object) -> Iterable[object]:
+    return key if isinstance(key, frozenset | set | tuple | list) else (None,)
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,19 @@ class StreamProperties:
     """No element comes more than so many ticks behind the greatest start before it; None where nothing bounds it."""
     lifetime: int | None = 1
     """No element lives longer than so many ticks; None where there is no such bound."""
+
+    def __post_init__(self) -> None:
+        """Promises are truth values, a set of names and numbers of ticks."""
+        for name in ("ordered", "strictly_ordered", "insert_only", "deterministic_ties"):
+            if not isinstance(getattr(self, name), bool):
+                raise StreamError(f"{name} is True or False.", got=repr(getattr(self, name))[:200])
+        key = self.key
+        if key is not None and (isinstance(key, str) or not all(isinstance(k, str) for k in _each(key))):
+            raise StreamError("A key is a set of names of columns.", got=repr(key)[:200], hint="frozenset({'k'})")
+        for name in ("max_disorder", "lifetime"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise StreamError(f"{name} is a number of ticks.", got=repr(value)[:200], hint="or None")
 
     def describe(self) -> list[str]:
         """The promises in words."""

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 
-from penstock.model.elements import Element, Payload
+from penstock.errors import ElementError
+from penstock.model.elements import Element, Payload, is_whole
 from penstock.model.tdb import TDB, tdb
 
 Step = tuple[int, int, Counter[Payload]]
@@ -18,8 +19,10 @@ Step = tuple[int, int, Counter[Payload]]
 
 def snapshot_at(events: TDB, instant: int) -> Counter[Payload]:
     """The payloads valid at `instant`."""
+    if not is_whole(instant):
+        raise ElementError("An instant is an integer.", got=repr(instant)[:200], hint="ticks")
     valid: Counter[Payload] = Counter()
-    for (payload, vs, ve), count in events.items():
+    for (payload, vs, ve), count in _checked(events).items():
         if vs <= instant < ve:
             valid[payload] += count
     return valid
@@ -28,7 +31,7 @@ def snapshot_at(events: TDB, instant: int) -> Counter[Payload]:
 def snapshots(events: TDB) -> list[Step]:
     """The steps `(start, end, payloads)` in order; empty stretches are left out, equal neighbours joined."""
     changes: dict[int, Counter[Payload]] = {}
-    for (payload, vs, ve), count in events.items():
+    for (payload, vs, ve), count in _checked(events).items():
         changes.setdefault(vs, Counter())[payload] += count
         changes.setdefault(ve, Counter())[payload] -= count
     steps: list[Step] = []
@@ -43,6 +46,12 @@ def snapshots(events: TDB) -> list[Step]:
         else:
             steps.append((instant, following, current))
     return steps
+
+
+def _checked(events: TDB) -> TDB:
+    if not isinstance(events, TDB):
+        raise ElementError("Snapshots are of a TDB.", got=repr(events)[:200], hint="pk.tdb(elements)")
+    return events
 
 
 def snapshot_equivalent(left: Iterable[Element] | TDB, right: Iterable[Element] | TDB) -> bool:

@@ -25,9 +25,16 @@ class TDB(Mapping[Event, int]):
     def __init__(self, events: Iterable[Event] | Mapping[Event, int] = ()) -> None:
         """From events, or from events with their counts."""
         self._events: Counter[Event] = Counter()
-        counted = events if isinstance(events, Mapping) else Counter(events)
-        for (payload, vs, ve), count in counted.items():
-            self._events[(canonical_row(payload), vs, ve)] += count
+        try:
+            counted = events if isinstance(events, Mapping) else Counter(events)
+            for (payload, vs, ve), count in counted.items():
+                self._events[(canonical_row(payload), vs, ve)] += count
+        except (TypeError, ValueError) as error:
+            raise ElementError(
+                "A TDB is made of events.",
+                got=str(error),
+                hint="(payload, vs, ve), each with values that can be hashed; of elements, pk.tdb(elements)",
+            ) from None
 
     def __getitem__(self, event: Event) -> int:
         """How often the event is there."""
@@ -73,12 +80,16 @@ class TDB(Mapping[Event, int]):
 
 def tdb(elements: Iterable[Element]) -> TDB:
     """Apply every insert and adjust; punctuation changes nothing."""
+    if not isinstance(elements, Iterable):
+        raise ElementError(
+            "Not a stream of elements.", got=repr(elements)[:200], hint="a list of elements, or a query's"
+        )
     events: Counter[Event] = Counter()
     for element in elements:
         if isinstance(element, Insert):
-            events[(canonical_row(element.payload), element.vs, element.ve)] += 1
+            events[(_hashable(element), element.vs, element.ve)] += 1
         elif isinstance(element, Adjust):
-            payload = canonical_row(element.payload)
+            payload = _hashable(element)
             old = (payload, element.vs, element.v_old)
             if events[old] <= 0:
                 raise ElementError(
@@ -94,6 +105,15 @@ def tdb(elements: Iterable[Element]) -> TDB:
         elif not isinstance(element, Punctuation):
             raise ElementError("Not an element of a stream.", got=repr(element))
     return TDB(events)
+
+
+def _hashable(element: Insert | Adjust) -> Payload:
+    try:
+        payload = canonical_row(element.payload)
+        hash(payload)
+    except TypeError as error:
+        raise ElementError("The values of a payload must be hashable.", got=f"{element}: {error}"[:200]) from None
+    return payload
 
 
 def equivalent(left: Iterable[Element] | TDB, right: Iterable[Element] | TDB) -> bool:

@@ -8,6 +8,7 @@ nothing else. Both engines and the oracle call users' code through this module.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +62,10 @@ def checked(value: Any, returns: DataType, name: str) -> Any:
         converted = convert(plain, returns)
         if type(converted) is str and not converted.isascii():
             converted.encode()  # a lone surrogate is no text
+        elif (
+            returns.name == "float" and isinstance(converted, float) and math.isinf(converted) and math.isfinite(plain)
+        ):
+            converted = None  # too great for single precision
     except Exception:  # whatever the value is, it is not one of the type
         converted = None
     if converted is None:

@@ -212,8 +212,12 @@ def place_of(given: str | os.PathLike[str] | Place) -> Place:
     if isinstance(given, Place):
         return given
     text = os.fspath(given)
-    if not text:
-        raise StorageError("A place needs a name.", got="an empty text", hint="give a folder, or a URI such as s3://…")
+    if not text or "\0" in text:
+        raise StorageError(
+            "A place needs a name.",
+            got=repr(text)[:200] if text else "an empty text",
+            hint="give a folder, or a URI such as s3://…",
+        )
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _local(os.path.abspath(os.path.expanduser(text)))

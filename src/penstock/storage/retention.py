@@ -28,6 +28,8 @@ class Retention:
         """Refuse what cannot be meant."""
         if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 2:
             raise StreamError("At least two records of a log are kept.", got=repr(self.records), hint="records=100")
+        if not isinstance(self.compact, bool):
+            raise StreamError("compact is True or False.", got=repr(self.compact)[:200])
         self.seconds("late")
         self.seconds("dead_letters")
 
@@ -36,4 +38,6 @@ class Retention:
         text: str | None = getattr(self, output)
         if text is None:
             return None
+        if not isinstance(text, str):
+            raise StreamError("Rows are kept for a length of time.", got=repr(text)[:200], hint=f"{output}='30 days'")
         return duration_ticks(text) / SECOND

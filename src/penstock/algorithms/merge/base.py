@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from penstock.errors import MergeError
-from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation, linear
+from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation, is_whole, linear
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
 
@@ -86,6 +86,13 @@ class Counts:
         return self.inserts_in + self.adjusts_in
 
 
+def _check_from(complete_from: object) -> None:
+    if not is_whole(complete_from):
+        raise MergeError(
+            "An input is complete from a time on.", got=repr(complete_from)[:200], hint="an integer, in ticks"
+        )
+
+
 class LogicalMerge(ABC):
     """A merge of replicas; `attribute` names the time attribute in the punctuation that comes out."""
 
@@ -111,8 +118,11 @@ class LogicalMerge(ABC):
 
     def attach(self, name: str, complete_from: int = MIN_TICK) -> list[Element]:
         """A new input, complete from a time on; without one, it brings the stream from its beginning."""
+        if not isinstance(name, str):
+            raise MergeError("The name of an input is a text.", got=repr(name)[:200])
         if name in self.inputs:
             raise MergeError("There is an input of that name.", got=name, hint="detach it first, or restart it")
+        _check_from(complete_from)
         used = {i.number for i in self.inputs.values()}
         number = next(n for n in range(len(used) + 1) if n not in used)
         self.inputs[name] = Input(name, number, complete_from, self._has_joined(complete_from))
@@ -120,7 +130,7 @@ class LogicalMerge(ABC):
 
     def detach(self, name: str) -> list[Element]:
         """An input leaves; the last one cannot, since nothing would drive the output."""
-        leaving = self._input(name)
+        leaving = self.input_of(name)
         if len(self.inputs) == 1:
             raise MergeError("The last input cannot be detached.", got=name, hint="attach another one first")
         self._check_others(leaving, "wait until the output has reached {}")
@@ -130,7 +140,8 @@ class LogicalMerge(ABC):
 
     def restart(self, name: str, complete_from: int = MIN_TICK) -> list[Element]:
         """An input begins again, from its beginning or from a time on; what it said before no longer binds it."""
-        old = self._input(name)
+        old = self.input_of(name)
+        _check_from(complete_from)
         joined = self._has_joined(complete_from)
         if not joined:
             self._check_others(old, "let it begin again from an earlier time")
@@ -157,9 +168,12 @@ class LogicalMerge(ABC):
                 hint=hint.format(first),
             )
 
-    def _input(self, name: str) -> Input:
-        if name not in self.inputs:
-            raise MergeError("There is no such input.", got=name, hint=f"the inputs are {', '.join(self.inputs)}")
+    def input_of(self, name: str) -> Input:
+        """The input of a name."""
+        if not isinstance(name, str) or name not in self.inputs:
+            raise MergeError(
+                "There is no such input.", got=str(name)[:200], hint=f"the inputs are {', '.join(self.inputs)}"
+            )
         return self.inputs[name]
 
     @property
@@ -197,7 +211,7 @@ class LogicalMerge(ABC):
 
     def push(self, name: str, element: Element) -> list[Element]:
         """Take an element of an input; what the output is to say."""
-        each = self.inputs.get(name) or self._input(name)
+        each = self.inputs.get(name) or self.input_of(name)
         kind = type(element)
         if kind is Insert:
             payload, vs = element.payload, element.vs  # type: ignore[union-attr]
@@ -278,6 +292,10 @@ class LogicalMerge(ABC):
         if bound > self.stable:
             self.stable = bound
             self.out.append(linear(self.attribute, bound))
+
+    def held_back(self) -> int:
+        """How many events have come and wait for a bound to come out; none, where whatever comes first is put out."""
+        return 0
 
     @property
     def ended(self) -> bool:

@@ -196,7 +196,7 @@ class CleanseThenR1(R1):
 
     def push(self, name: str, element: Element) -> list[Element]:
         """Through the input's Cleanse."""
-        each = self._input(name)
+        each = self.input_of(name)
         cleanser = self.cleansers.get(name)
         if cleanser is None:
             cleanser = self.cleansers[name] = Cleanse(self.attribute)

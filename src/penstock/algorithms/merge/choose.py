@@ -61,7 +61,7 @@ def choose(properties: StreamProperties, asked: str | None = None, needs_index: 
         proven = Choice("R3" if keyed else "R4", why, f"{proven.name}, which has no place for {needs_index}")
     if asked is None or asked == proven.name:
         return proven
-    if asked not in ALGORITHMS:
+    if not isinstance(asked, str) or asked not in ALGORITHMS:
         raise MergeError("There is no such merge.", got=repr(asked), hint=f"one of {', '.join(ALGORITHMS)}")
     if needs_index is not None and asked not in ("R3", "R4"):
         raise MergeError(

@@ -10,6 +10,7 @@ from penstock.algorithms.merge.divergence import REACTIONS
 from penstock.algorithms.merge.policies import Policy, policy_of
 from penstock.algorithms.merge.revisable import LEADING, MAJORITY
 from penstock.errors import MergeError
+from penstock.model.properties import StreamProperties
 
 
 def check_options(
@@ -37,6 +38,17 @@ def check_options(
             where=where,
             got=repr(on_divergence),
             hint=one_of(on_divergence, REACTIONS),
+        )
+
+
+def check_properties(given: object, where: str = "") -> None:
+    """What is known of the inputs is said in one way."""
+    if given is not None and not isinstance(given, StreamProperties):
+        raise MergeError(
+            "Not the properties of a stream.",
+            where=where,
+            got=repr(given)[:200],
+            hint="pk.StreamProperties(ordered=True, key=frozenset({'k'}))",
         )
 
 

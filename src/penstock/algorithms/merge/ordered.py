@@ -165,7 +165,7 @@ class R0(OrderedMerge):
 
         Only once every input has joined: before that, what others brought may have to come out with it.
         """
-        each = self._input(name)
+        each = self.input_of(name)
         assert all(i.joined for i in self.inputs.values())
         times = batch.times()
         if not len(times):

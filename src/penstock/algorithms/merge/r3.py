@@ -189,6 +189,10 @@ class R3(RevisableMerge):
         """By the bits."""
         return node.bits.bit_count()
 
+    def lacking(self, node: Node) -> int:
+        """One or none."""
+        return int(node.out is None and node.bits != 0)
+
     def drop(self, node: Node, each: Input) -> None:
         """Forget what an input said."""
         node.set_end(each, None)

@@ -238,6 +238,10 @@ class R4(RevisableMerge):
         """As many as it has."""
         return node.said_by(each).size
 
+    def lacking(self, node: Bag) -> int:
+        """What the input with most of them has more."""
+        return max(max((ends.size for ends in node.inputs.values()), default=0) - node.out.size, 0)
+
     def holders(self, node: Bag) -> int:
         """How many inputs have reported more than the output has."""
         return sum(ends.size > node.out.size for ends in node.inputs.values())

@@ -204,6 +204,10 @@ class RevisableMerge(LogicalMerge):
         if self.watch is not None:
             self.watch.forget(each)
 
+    def held_back(self) -> int:
+        """Events that some input has and that are not out."""
+        return sum(self.lacking(node) for node in self.living())
+
     def remove(self, node: Any) -> None:
         """An event is done with."""
         self.index.remove(node)
@@ -225,6 +229,10 @@ class RevisableMerge(LogicalMerge):
     @abstractmethod
     def decide(self, node: Any, bound: int) -> bool:
         """Make the output agree with the verdict on an event that a bound freezes; False if there is none yet."""
+
+    @abstractmethod
+    def lacking(self, node: Any) -> int:
+        """How many events of a node inputs have, and the output has not."""
 
     @abstractmethod
     def drop(self, node: Any, each: Input) -> None:

@@ -22,11 +22,11 @@ from penstock.engines.local.graph import QueryGraph
 from penstock.engines.local.lane import Lane, at_rest, lane_of
 from penstock.engines.local.side_outputs import SideOutputs
 from penstock.engines.local.support import SUPPORT
-from penstock.errors import StreamError
+from penstock.errors import PenstockError, SourceError, StreamError, reason_of
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
-from penstock.model.elements import Punctuation
+from penstock.model.elements import Punctuation, is_whole
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.query.catalog import Catalog
 from penstock.query.nodes import Node, Source
@@ -52,7 +52,8 @@ class LocalExecution:
         self.streams = list(dict.fromkeys(s.name for s in sources))
         self.side = SideOutputs(late_schema(sources[0].schema))
         self.graph.side = self.side.take
-        self.counts = Counts()
+        self.settled = Counts()
+        """Where rows had gone when somebody last looked between two elements."""
         self._read = 0
         self._gate = Gate()
         self._under_way: Iterator[None] | None = None
@@ -68,10 +69,34 @@ class LocalExecution:
 
     def feed(self, stream: str, item: Item) -> Outputs:
         """Take an item of a stream; what comes of it."""
+        self._check_item(self._known(stream), item)
         with self._alone():
             for _ in self._steps(stream, item):
                 pass
             return self._collect()
+
+    def _known(self, stream: str) -> str:
+        """The key of a stream that the query reads."""
+        if not isinstance(stream, str) or stream.lower() not in self.graph.sources:
+            raise StreamError(
+                "The query reads no such stream.", got=str(stream)[:200], hint=f"it reads {', '.join(self.streams)}"
+            )
+        return stream.lower()
+
+    def _check_item(self, stream: str, item: object) -> None:
+        """What is fed is a batch of the stream, a dead letter, or a punctuation that bounds the stream."""
+        if isinstance(item, Batch):
+            wanted, got = self.graph.sources[stream][0].plan.schema, item.schema
+            if got is wanted or got.fields == wanted.fields:
+                return
+            raise StreamError("A batch has other columns than its stream.", where=stream, got=got.ddl, hint=wanted.ddl)
+        if not isinstance(item, Punctuation | DeadLetter):
+            raise StreamError(
+                "This cannot be fed to a stream.",
+                where=stream,
+                got=type(item).__name__,
+                hint="give a Batch, a Punctuation or a DeadLetter; pusher(stream) takes single rows as tuples",
+            )
 
     def _steps(self, stream: str, item: Item) -> Iterator[None]:
         if isinstance(item, DeadLetter):
@@ -91,9 +116,7 @@ class LocalExecution:
         A row is a tuple in the order of the schema. Times may be ticks, which is cheapest, or datetimes. A row that
         does not fit the schema is a dead letter. Several threads may push.
         """
-        name = stream.lower()
-        if name not in self.graph.sources:
-            raise StreamError("The query reads no such stream.", got=stream, hint=f"it reads {', '.join(self.streams)}")
+        name = self._known(stream)
         with self._alone():
             if name not in self.lanes:
                 bury = partial(self.side.bury, stream)
@@ -107,6 +130,7 @@ class LocalExecution:
 
     def end(self, stream: str) -> Outputs:
         """End one stream, so that it holds back no other; what comes of it."""
+        self._known(stream)
         with self._alone():
             self.graph.end(stream)
             return self._collect()
@@ -116,11 +140,13 @@ class LocalExecution:
         with self._alone():
             self.graph.close()
             found = self._collect()
-        self.counts.check(self.plan.label)
+        self.settled.check(self.plan.label)
         return found
 
     def feedback(self, bound: int) -> None:
         """The consumer no longer needs what ends before `bound`; the query skips what only serves that."""
+        if not is_whole(bound):
+            raise StreamError("A bound is an integer.", where="feedback", got=repr(bound)[:200], hint="ticks")
         with self._alone():
             self.graph.feedback(bound)
 
@@ -145,22 +171,24 @@ class LocalExecution:
             stopped: asked between two outputs; once it says so the run ends as it is, without closing.
         """
         limit = DeadLimit(max_dead)
-        stopped = stopped or (lambda: False)
-        reading = {name: sources[name.lower()]() for name in self.streams}
+        stopped = stopped if stopped is not None else (lambda: False)
+        if not callable(stopped):
+            raise StreamError("stopped is asked, so it is a function.", got=repr(stopped)[:200])
+        reading = {name: _opened(name, sources) for name in self.streams}
         while reading and not stopped():
             for name, items in list(reading.items()):
-                item = next(items, None)
+                item = _next(name, items)
                 if item is None:
                     del reading[name]
                     steps = partial(self.graph.end_steps, name)
                 else:
                     steps = partial(self._steps, name, item)
                 yield from self._in_portions(steps, stopped)
-                limit.check(self.counts, self.plan.label, self.side.last)
+                limit.check(self.settled, self.plan.label, self.side.last)
                 if stopped():
                     return
-        self.counts.check(self.plan.label)
-        limit.check(self.counts, self.plan.label, self.side.last, at_end=True)
+        self.settled.check(self.plan.label)
+        limit.check(self.settled, self.plan.label, self.side.last, at_end=True)
 
     def _in_portions(
         self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]
@@ -178,10 +206,22 @@ class LocalExecution:
                 found = self._collect()
             yield from found
 
+    @property
+    def counts(self) -> Counts:
+        """Where the rows went that were fed or pushed so far; while an element is under way, as it was before it."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            if self._under_way is None:
+                self.settled = self._counted()
+            return self.settled
+
     def _collect(self) -> Outputs:
+        self.settled = self._counted()
+        return self.graph.drain()
+
+    def _counted(self) -> Counts:
         entrances = [nodes[0] for nodes in self.graph.sources.values()]  # one read twice by the plan counts once
         ingests = [node.operator for node in entrances]
-        self.counts = Counts(
+        return Counts(
             read=self._read + sum(lane.read() for lane in self.lanes.values()),
             on_time=sum(node.statistics.rows_out for node in entrances),
             late=len(self.side.late),
@@ -190,7 +230,6 @@ class LocalExecution:
             skipped=sum(ingest.skipped for ingest in ingests),  # type: ignore[attr-defined]
             failed=self.side.failed,
         )
-        return self.graph.drain()
 
     def late(self) -> pa.Table:
         """The late rows so far."""
@@ -199,3 +238,35 @@ class LocalExecution:
     def dead_letters(self) -> pa.Table:
         """The dead letters so far."""
         return self.side.letters.table()
+
+
+def _opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item]:
+    """A source as it is read; that it cannot be opened is told as an error in reading it."""
+    opener = sources.get(name.lower()) if isinstance(sources, Mapping) else None
+    if not callable(opener):
+        raise StreamError("Nothing says how a stream is opened.", where=f"stream {name}", got=repr(opener)[:200])
+    try:
+        return opener()
+    except PenstockError:
+        raise
+    except Exception as error:  # it is the user's code
+        raise _failed(name, error) from error
+
+
+def _next(name: str, items: Iterator[Item]) -> Item | None:
+    """The next item of a source, None at its end; what the user's code raises is told with the stream's name."""
+    try:
+        return next(items, None)
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise _failed(name, error) from error
+
+
+def _failed(name: str, error: Exception) -> SourceError:
+    return SourceError(
+        "The source of a stream failed.",
+        where=f"stream {name}",
+        got=reason_of(error),
+        hint="what was read until then is counted; late rows and dead letters are kept",
+    )

@@ -1,0 +1,204 @@
+"""Every public function and method, called with arguments of wrong kinds: it works, or says what is wrong in our words.
+
+The cases are made from the signatures: one argument at a time is replaced by each of the wrong ones, the others are
+right. An argument that turns out to be acceptable is no failure; an error that is not ours is.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as pk
+from penstock.engines.local.execution import LocalExecution
+from penstock.errors import PenstockError, QueryError, StreamError
+from penstock.flow.local import LocalQuery, LocalRun
+from penstock.flow.merging import Merge
+
+
+def wrong_ones() -> list[Any]:
+    """Fresh ones: a list may be taken for a sink, and an iterator is read once."""
+    return [
+        None, 5, -1, 2**80, 1.5, float("nan"), True, "", "nonsense", "é\0", b"x", (), ("x",), [], [None], [5], ["x"],
+        {}, {"x": 5}, {5: None}, object(), int, lambda: 0, iter([5]), Path("nowhere"), pk.Insert(("x",), 1, 2),
+        pk.linear("vs", 5),
+    ]  # fmt: skip
+
+
+ROWS = [{"t": 1, "k": "a"}, {"t": 2, "k": "b"}]
+ELEMENTS = [pk.Insert(("x",), 1, 2), pk.linear("vs", 5)]
+
+
+class Total:
+    def lift(self, value: int) -> int:
+        return value
+
+    def combine(self, left: int, right: int) -> int:
+        return left + right
+
+    def lower(self, partial: int) -> int:
+        return partial
+
+
+def flow() -> pk.Flow:
+    declared = pk.Flow().stream("s", ROWS, time="t").stream("r", ROWS, time="t")
+    return declared.function("f", abs, "int")
+
+
+def query() -> LocalQuery:
+    made = flow().query("SELECT t, k FROM s")
+    assert isinstance(made, LocalQuery)
+    return made
+
+
+def merge() -> Merge:
+    made: Merge = pk.merge({"a": ELEMENTS, "b": ELEMENTS})
+    return made
+
+
+def run() -> LocalRun:
+    made = query().start([])
+    made.wait()
+    return made
+
+
+MAKERS: dict[type, Callable[[], Any]] = {
+    pk.Flow: flow, LocalQuery: query, LocalExecution: lambda: query().execution(), Merge: merge, LocalRun: run,
+}  # fmt: skip
+RIGHT: dict[str, dict[str, Any]] = {
+    "Adjust": {"payload": ("x",), "vs": 1, "v_old": 5, "ve": 3},
+    "Flow": {"spark": None, "path": None},
+    "Insert": {"payload": ("x",), "vs": 1, "ve": 2},
+    "PenstockError": {"what": "x", "where": "", "got": "", "hint": ""},
+    "Punctuation": {"bounds": (("t", 5),), "constants": ()},
+    "Retention": {"records": 100, "late": None, "dead_letters": None, "compact": False},
+    "StreamProperties": {},
+    "TDB": {"events": [(("x",), 1, 2)]},
+    "bounded": {"delay": 5},
+    "equivalent": {"left": ELEMENTS, "right": ELEMENTS},
+    "groupwise": {"attribute": "t", "bound": 5},
+    "joint": {"bounds": 5},
+    "linear": {"attribute": "t", "bound": 5},
+    "merge": {"inputs": {"a": ELEMENTS, "b": ELEMENTS}},
+    "per_source": {"column": "k"},
+    "punctuated": {"predicate": "k = 'x'"},
+    "snapshot_at": {"events": pk.tdb(ELEMENTS), "instant": 1},
+    "snapshot_equivalent": {"left": ELEMENTS, "right": ELEMENTS},
+    "snapshots": {"events": pk.tdb(ELEMENTS)},
+    "tdb": {"elements": ELEMENTS},
+    "Flow.stream": {"name": "x", "source": ROWS, "time": "t"},
+    "Flow.merge": {"name": "m", "streams": ["s", "r"]},
+    "Flow.function": {"name": "g", "function": abs, "returns": "int"},
+    "Flow.aggregate": {"name": "g", "aggregate": Total, "returns": "int"},
+    "Flow.watermarked": {"stream": "s"},
+    "Flow.query": {"sql": "SELECT t FROM s"},
+    "LocalQuery.start": {"sink": []},
+    "LocalQuery.batches": {"execution": query().execution()},
+    "LocalExecution.feed": {"stream": "s", "item": pk.linear("t", 5)},
+    "LocalExecution.pusher": {"stream": "s"},
+    "LocalExecution.end": {"stream": "s"},
+    "LocalExecution.feedback": {"bound": 5},
+    "LocalExecution.restore": {"snapshot": query().execution().snapshot()},
+    "LocalExecution.run": {"sources": {"s": lambda: iter(())}},
+    "Merge.push": {"name": "a", "element": pk.Insert(("y",), 7, 8)},
+    "Merge.attach": {"name": "c"},
+    "Merge.detach": {"name": "a"},
+    "Merge.restart": {"name": "a"},
+    "Merge.restore": {"snapshot": merge().snapshot()},
+}
+OPTIONS = {"properties", "algorithm", "policy", "lag", "driver", "on_divergence"}
+"""Those of `pk.merge`, which its signature does not tell."""
+
+
+def callables() -> Iterator[tuple[str, Callable[..., Any], bool]]:
+    """Name, what is called, and whether it is given an object first."""
+    for name in pk.__all__:
+        if callable(getattr(pk, name)):
+            yield name, getattr(pk, name), False
+    for kind in MAKERS:
+        for name, member in inspect.getmembers(kind, inspect.isfunction):
+            if not name.startswith("_"):
+                yield f"{kind.__name__}.{name}", member, True
+
+
+def parameters(name: str, function: Callable[..., Any]) -> list[str]:
+    found = [p for p in inspect.signature(function).parameters if p != "self"]
+    if name == "merge":
+        return [*(p for p in found if p != "options"), *sorted(OPTIONS)]
+    return found
+
+
+CASES = [(name, function, bound, p) for name, function, bound in callables() for p in parameters(name, function)]
+
+
+def called(name: str, function: Callable[..., Any], bound: bool, arguments: dict[str, Any]) -> None:
+    """Call it, and use what it gives as far as a user must to see an error."""
+    target = [MAKERS[next(k for k in MAKERS if k.__name__ == name.partition(".")[0])]()] if bound else []
+    given = function(*target, **arguments)
+    if inspect.isgenerator(given) or isinstance(given, Merge):
+        list(given)
+    if isinstance(given, LocalRun):
+        given.wait()
+    if name == "LocalExecution.pusher":
+        given((1, "a"))
+        target[0].take()
+
+
+@pytest.mark.parametrize(("name", "function", "bound", "parameter"), CASES, ids=[f"{c[0]}-{c[3]}" for c in CASES])
+def test_a_wrong_argument_is_told(
+    name: str,
+    function: Callable[..., Any],
+    bound: bool,
+    parameter: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for names that are taken for files
+    raw = []
+    for wrong in wrong_ones():
+        try:
+            called(name, function, bound, {**RIGHT.get(name, {}), parameter: wrong})
+        except PenstockError:
+            pass
+        except Exception as error:
+            raw.append(f"{parameter}={wrong!r}: {type(error).__name__}: {error}")
+    assert not raw, "\n".join(raw)
+
+
+def test_what_is_right_is_right() -> None:
+    """Otherwise every case above would be refused for another reason than its own."""
+    for name, function, bound in callables():
+        if name != "Flow.watermarked":
+            called(name, function, bound, RIGHT.get(name, {}))
+    with pytest.raises(StreamError, match="Only Spark has a watermark"):
+        flow().watermarked("s")
+
+
+@pytest.mark.parametrize("row", [(1,), (1, "a", 2), (), 5, None, {"t": 1}, "xy", (object(), "a"), ("x", "a"), [1, "a"]])
+def test_a_row_that_is_none_is_a_dead_letter_when_pushed(row: Any) -> None:
+    execution = query().execution()
+    execution.pusher("s")(row)
+    execution.take()
+    assert (execution.counts.read, execution.counts.on_time + execution.counts.dead) == (1, 1)
+    if row != [1, "a"]:
+        assert execution.counts.dead == 1
+
+
+def test_unknown_streams_and_options_are_named() -> None:
+    execution = query().execution()
+    for call in (lambda: execution.end("zz"), lambda: execution.feed("zz", pk.linear("t", 5))):
+        with pytest.raises(StreamError) as refused:
+            call()
+        assert (refused.value.what, refused.value.got, refused.value.hint) == (
+            "The query reads no such stream.", "zz", "it reads s",
+        )  # fmt: skip
+    with pytest.raises(PenstockError) as unknown:
+        pk.merge({"a": ELEMENTS, "b": ELEMENTS}, polcy="half frozen")
+    assert unknown.value.what == "A merge has no such option."
+    assert unknown.value.hint == "did you mean 'policy'?"
+    with pytest.raises(QueryError, match="A query is a text"):
+        flow().query(b"SELECT t FROM s")  # type: ignore[arg-type]
