@@ -36,6 +36,25 @@ def test_delimiters_and_time_formats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", SQL, "--rows", "-1"], ["check", SQL, "--rows", "0"], ["check", SQL, "--batches", "0"],
+        ["run", SQL, "--limit", "-1"], ["demo", "--minutes", "0"], ["papers", "lmerge", "--events", "0"],
+        ["bench", "latency", "--rows", "-5"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_numbers_that_make_no_sense_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["penstock", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert arguments[-2] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("arguments", "parts"),
     [
         (["run", "nothing.sql"], ["There is no such query", "nothing.sql"]),

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as pk
-from penstock.errors import DeadLetterError, InternalError, StreamError
+from penstock.errors import DeadLetterError, InternalError, SourceError, StreamError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch
 
@@ -50,7 +50,7 @@ FAILED = sum(t % 7 == 3 and t % 5 != 4 for t in range(40))
 
 def test_a_failed_collect_shows_what_was_counted() -> None:
     q = query(breaking)
-    with pytest.raises(OSError, match="cable"):
+    with pytest.raises(SourceError, match="cable"):
         q.collect()
     assert (q.late.num_rows, q.dead_letters.num_rows) == (LATE, FAILED + 1)
     assert q.counts["read"] == 41

@@ -268,3 +268,44 @@ def test_missteps_are_counted_and_the_last_are_kept() -> None:
         merge.push("input_1", Insert(P, t, t + 1))
     assert (merge.counts.missteps, len(merge.missteps)) == (3000, 1000)
     assert merge.missteps[-1].element == Insert(P, 2999, 3000)
+
+
+@pytest.mark.parametrize("policy", ["first seen", "half frozen", "conservative"])
+@pytest.mark.parametrize("bound", [None, 5])
+def test_inputs_that_stop_without_an_end_are_told(
+    policy: str, bound: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    event = pk.Insert(("x",), 7, 9)
+    elements: list[Any] = [event] if bound is None else [pk.linear("vs", bound), event]
+    merge = pk.merge({"a": elements, "b": elements}, policy=policy)
+    out = [e for e in merge if isinstance(e, pk.Insert)]
+    assert sorted(merge.failures) == ["a", "b"]
+    for name, error in merge.failures.items():
+        assert error.what == "The input stopped without having ended."
+        assert error.where == name
+        assert error.got == ("no bound" if bound is None else "its last bound is 5")
+    if policy == "first seen":
+        assert out == [event]
+        assert not caplog.records
+    else:
+        assert out == []
+        assert "holds back 1 events: every input stopped, and none has ended (a, b)" in caplog.text
+
+
+def test_an_input_that_stops_while_another_ends_is_told() -> None:
+    end = pk.linear("vs", pk.END_OF_TIME)
+    merge = pk.merge({"a": [pk.Insert(("x",), 1, 2)], "b": [pk.Insert(("x",), 1, 2), end]}, policy="conservative")
+    assert [e for e in merge if isinstance(e, pk.Insert)] == [pk.Insert(("x",), 1, 2)]
+    assert list(merge.failures) == ["a"]
+    assert merge.ended
+
+
+def test_a_payload_that_cannot_be_compared_is_put_aside() -> None:
+    for algorithm in ("R3", "R4"):
+        key = frozenset({"x"}) if algorithm == "R3" else None
+        merge = pk.merge({"a": [], "b": []}, properties=pk.StreamProperties(key=key, insert_only=False))
+        assert merge.choice.name == algorithm
+        assert merge.push("a", pk.Insert(([1],), 1, 2)) == []
+        assert merge.push("b", pk.Adjust(({},), 1, 2, 3)) == []
+        assert [m.reason.split(":")[0] for m in merge.missteps] == ["a payload that cannot be compared"] * 2
+        assert (merge.counts.missteps, merge.counts.taken) == (2, 0)

@@ -121,3 +121,22 @@ def test_what_is_not_a_source_is_said(tmp_path: Path) -> None:
     (tmp_path / "m.xyz").write_text("")
     with pytest.raises(SourceError, match="kind of file is not known"):
         answer(str(tmp_path / "m.xyz"))
+
+
+@pytest.mark.parametrize("schema", [None, "t bigint"])
+@pytest.mark.parametrize("strange", [None, 5, "t", [1], object()])
+def test_what_is_no_row_among_rows_is_a_dead_letter(strange: Any, schema: str | None) -> None:
+    rows: list[Any] = [strange, {"t": 1}, strange, {"t": 2}]
+    for source in (rows, iter(rows)):
+        if schema is None and source is not rows:
+            continue
+        query: Any = pk.Flow().stream("s", source, time="t", schema=schema).query("SELECT t FROM s")
+        assert query.collect()["t"].to_pylist() == [1, 2]
+        assert query.dead_letters["reason"].to_pylist() == ["not a row or an element"] * 2
+        assert (query.counts["read"], query.counts["dead"]) == (4, 2)
+
+
+@pytest.mark.parametrize("rows", [[None], [None, None], [5, None]])
+def test_a_list_without_any_row_is_refused(rows: list[Any]) -> None:
+    with pytest.raises(StreamError, match="A list must hold dictionaries, elements or paths"):
+        pk.Flow().stream("s", rows, time="t", schema="t bigint")

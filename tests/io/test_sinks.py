@@ -42,8 +42,10 @@ def test_a_failed_run_leaves_a_part_and_what_it_put_aside(tmp_path: Path, ending
 
 def test_a_failed_collect_keeps_what_it_put_aside() -> None:
     query: Any = pk.Flow().stream("s", failing(10), time="t", schema="t bigint, k string").query("SELECT t FROM s")
-    with pytest.raises(RuntimeError, match="the source broke"):
+    with pytest.raises(SourceError, match="the source broke") as told:
         query.collect()
+    assert (told.value.what, told.value.where) == ("The source of a stream failed.", "stream s")
+    assert isinstance(told.value.__cause__, RuntimeError)
     assert (query.counts["late"], query.counts["dead"]) == (1, 1)
     assert (query.late.num_rows, query.dead_letters.num_rows) == (1, 1)
 

@@ -112,6 +112,20 @@ def test_names_given_twice_are_refused() -> None:
             plan(twice)
 
 
+@pytest.mark.parametrize("item", ["v AS wid", "v AS Window_End", "wid + 1 AS wid"])
+def test_the_names_of_the_window_are_taken(item: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        plan(f"SELECT {item}, count(*) AS n [RANGE 9, SLIDE 9, WA t] FROM nums GROUP BY v")
+    assert refused.value.what == "Two columns of the result have the same name."
+    assert (refused.value.line, refused.value.column) == (1, 8)
+
+
+def test_a_name_that_the_query_gives_is_kept_and_a_made_one_gives_way() -> None:
+    node = plan("SELECT count(v), count(v) + 0, v AS count_v, count(v) [RANGE 9, SLIDE 9, WA t] FROM nums GROUP BY v")
+    assert names(node)[3:] == ["count_v_2", "col1", "count_v", "count_v_3"]
+    assert names(plan("SELECT v + 1, k AS col0, v FROM nums")) == ["col0_2", "col0", "v"]
+
+
 def test_time_is_carried_when_it_is_not_selected() -> None:
     node = plan("SELECT k FROM nums")
     assert names(node) == ["k"]

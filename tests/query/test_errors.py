@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+import penstock as pk
 from penstock.errors import PenstockError, QueryError, UnsupportedError
 from penstock.model.progress import ordered
 from penstock.model.properties import StreamProperties
@@ -171,3 +172,23 @@ def test_errors_arrive_whole_from_another_process() -> None:
     assert isinstance(again, QueryError)
     assert isinstance(again, PenstockError)
     assert again.message == error.message
+
+
+def test_errors_of_the_parser_do_not_show_its_classes() -> None:
+    with pytest.raises(PenstockError) as told:
+        pk.Flow().stream("s", [{"t": 1, "k": "a"}], time="t", progress=pk.punctuated("k ="))
+    assert "sqlglot" not in told.value.message
+    assert "a part of EQ is missing" in told.value.message
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT get_json_object(k, '$[') FROM nums", "SELECT k:a[ FROM nums", "SELECT k -> '$[' FROM nums",
+        "SELECT json_extract(k, '[[') FROM nums", "SELECT k:['x FROM nums", "SELECT k::json -> '$..[' FROM nums",
+    ],
+)  # fmt: skip
+def test_the_parser_writes_nothing_to_logs(sql: str, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(QueryError):
+        bind(sql, catalog())
+    assert not caplog.records

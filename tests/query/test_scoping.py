@@ -97,11 +97,6 @@ def test_what_spark_refuses_is_refused(sql: str, part: str) -> None:
     assert caught.value.line == 1
 
 
-def test_columns_of_the_window_go_before_aliases_in_having() -> None:
-    sql = "SELECT sum(v) AS window_end, count(*) AS n FROM s GROUP BY k HAVING window_end = 10"
-    assert result(sql) == [(4, 1), (10, 2)]
-
-
 def test_names_made_for_inner_columns_do_not_meet_the_users() -> None:
     rows = [{"t": 1, "__agg0": 5, "__key0": 7, "__arg0": 1, "__time": 2}]
     flow = pk.Flow().stream("s", rows, time="t")

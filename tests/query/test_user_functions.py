@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -135,4 +136,30 @@ def test_an_aggregate_that_fails_costs_the_groups_window(where: str) -> None:
     ] * 2
     assert [json.loads(letter["row"])["window_end"] for letter in letters] == [
         (NOON + dt.timedelta(minutes=m)).isoformat() for m in (2, 4)
+    ]
+
+
+def test_a_value_beyond_single_precision_is_a_dead_letter() -> None:
+    rows = [{"t": t} for t in range(4)]
+    given = [1.5, 1e300, float("inf"), -1e39]
+    flow = pk.Flow().stream("s", rows, time="t").function("f", lambda t: given[t], "float")
+    query: Any = flow.query("SELECT t, f(t) AS x FROM s")
+    assert [tuple(r.values()) for r in query.collect().to_pylist()] == [(0, 1.5), (2, float("inf"))]
+    reasons = query.dead_letters["reason"].to_pylist()
+    assert len(reasons) == 2
+    assert all("does not fit its declared type (f)" in r for r in reasons), reasons
+
+
+def test_an_error_that_cannot_say_itself_still_names_the_function() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    def mute(t: int) -> int:
+        raise Mute
+
+    query: Any = pk.Flow().stream("s", [{"t": 1}], time="t").function("f", mute, "int").query("SELECT f(t) AS x FROM s")
+    assert query.collect().num_rows == 0
+    assert query.dead_letters["reason"].to_pylist() == [
+        "A user function raised (f): Mute: its text cannot be made (RuntimeError)"
     ]

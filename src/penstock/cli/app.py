@@ -102,7 +102,7 @@ def run(
     into: Annotated[
         str | None, typer.Option("--into", "-o", help="Write the result to a .parquet, .csv or .jsonl file.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", help="How many rows to show.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="How many rows to show.")] = 20,
     max_dead: Annotated[
         float | None,
         typer.Option("--max-dead", help="Fail when more rows are dead letters: a number, or a fraction below 1."),
@@ -179,9 +179,9 @@ def check(
     schema: Schemas = [],  # noqa: B006
     time_format: Formats = [],  # noqa: B006
     delimiter: Delimiters = [],  # noqa: B006
-    batches: Annotated[int, typer.Option("--batches", help="Into how many batches to cut each stream.")] = 4,
+    batches: Annotated[int, typer.Option("--batches", min=1, help="Into how many batches to cut each stream.")] = 4,
     rows: Annotated[
-        int, typer.Option("--rows", help="Take only so many rows of each stream: the oracle is slow.")
+        int, typer.Option("--rows", min=1, help="Take only so many rows of each stream: the oracle is slow.")
     ] = 2000,
     evaluator: Annotated[
         list[str],
@@ -205,7 +205,7 @@ def check(
 
 @app.command()
 def demo(
-    minutes: Annotated[int, typer.Option(help="How many minutes of traffic to make.")] = 20,
+    minutes: Annotated[int, typer.Option(min=1, help="How many minutes of traffic to make.")] = 20,
     rate: Annotated[float, typer.Option(help="Packets a second on each main link.")] = 25.0,
     seed: Annotated[int, typer.Option(help="Makes the traffic.")] = 7,
     master: Master = "local[2]",
@@ -243,7 +243,7 @@ def merge(
 @app.command()
 def papers(
     name: Annotated[str, typer.Argument(help="lmerge.")],
-    events: Annotated[int, typer.Option(help="How many events each stream has.")] = 10_000,
+    events: Annotated[int, typer.Option(min=1, help="How many events each stream has.")] = 10_000,
     save: Annotated[Path | None, typer.Option(help="A folder for the results as JSON.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -256,7 +256,7 @@ def papers(
 @app.command()
 def bench(
     name: Annotated[str, typer.Argument(help="windows, latency, memory or all.")] = "all",
-    rows: Annotated[int, typer.Option(help="Rows of the window benchmark; others have a tenth.")] = 4_000_000,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of the window benchmark; others have a tenth.")] = 4_000_000,
     save: Annotated[Path | None, typer.Option(help="A folder for the results as JSON and the plot.")] = None,
     master: Master = "local[2]",
     as_json: Json = False,

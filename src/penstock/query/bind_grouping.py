@@ -23,7 +23,7 @@ from penstock.query.bind_expression import ExpressionBinder
 from penstock.query.bind_window import WindowBinder, tick_window
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import USER, AggregateCall, Column, Expression
-from penstock.query.naming import fresh, item_name, projected, refuse_twice, unique
+from penstock.query.naming import fresh, is_named, item_name, projected, refuse_twice, unique
 from penstock.query.nodes import (
     WINDOW_FIELDS,
     AnyWindow,
@@ -86,23 +86,34 @@ class GroupingBinder:
         self._add_partition()
         predicate = self.having.predicate(self.reading.need(having, "this")) if having is not None else None
         refuse_twice(self.items, self.reading)
-        columns = self._columns()
+        columns, made = self._columns()
         grouping = self.grouping
         aggregate = WindowAggregate(self._inputs(), self.window, tuple(grouping.keys), tuple(grouping.calls.values()))
         node: Node = Select(aggregate, predicate) if predicate is not None else aggregate
         lead: list[tuple[str, Expression]] = [(n, Column(n, aggregate.schema[n].type)) for n in WINDOW_FIELDS]
-        return projected(node, unique(lead + columns))
+        return projected(node, unique(lead + columns, {at + len(lead) for at in made}))
 
-    def _columns(self) -> list[tuple[str, Expression]]:
+    def _columns(self) -> tuple[list[tuple[str, Expression]], set[int]]:
+        """The select list without the columns of the window, and which of its names were made here."""
         columns: list[tuple[str, Expression]] = []
+        made: set[int] = set()
         for item in self.items:
             if self.scope.is_star(item):
                 raise self.reading.error("SELECT * cannot be aggregated.", item, hint="name the columns")
             bound = self.select.bind(self.reading.need(item, "this") if isinstance(item, exp.Alias) else item)
             name = item_name(item, bound, len(columns), self.reading)
-            if not (isinstance(bound, Column) and bound.name in WINDOW_FIELDS and name.lower() == bound.name):
-                columns.append((name, bound))
-        return columns
+            if isinstance(bound, Column) and bound.name in WINDOW_FIELDS and name.lower() == bound.name:
+                continue
+            if name.lower() in WINDOW_FIELDS and is_named(item):
+                raise self.reading.error(
+                    "Two columns of the result have the same name.",
+                    item,
+                    got=name,
+                    hint=f"{', '.join(WINDOW_FIELDS)} come first by themselves; choose another name with AS",
+                )
+            made |= set() if is_named(item) else {len(columns)}
+            columns.append((name, bound))
+        return columns, made
 
     # Keys
 

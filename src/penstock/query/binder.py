@@ -19,7 +19,7 @@ from penstock.query.catalog import Catalog, closest
 from penstock.query.clause import WindowClause
 from penstock.query.dialect import NESTING, position, room_to_recurse
 from penstock.query.expressions import Column, Expression
-from penstock.query.naming import fresh, item_name, projected, refuse_twice, unique
+from penstock.query.naming import fresh, is_named, item_name, projected, refuse_twice, unique
 from penstock.query.nodes import Distinct, Node, Project, Select, Union
 from penstock.query.reading import Reading, shown
 from penstock.query.scope import Scope, aggregate_name
@@ -248,14 +248,16 @@ class _Binder:
         schema = scope.node.schema
         refuse_twice(items, self.reading, [f.name for f in schema.visible])
         columns: list[tuple[str, Expression]] = []
+        made: set[int] = set()
         for item in items:
             if scope.is_star(item):
                 columns += [(f.name, Column(f.name, f.type)) for f in schema.visible]
             else:
                 inner = self.reading.need(item, "this") if isinstance(item, exp.Alias) else item
                 bound = binder.bind(inner)
+                made |= set() if is_named(item) else {len(columns)}
                 columns.append((item_name(item, bound, len(columns), self.reading), bound))
-        columns = unique(columns)
+        columns = unique(columns, made)
         if all(isinstance(e, Column) and e.name == n for n, e in columns) and [n for n, _ in columns] == [
             f.name for f in schema.visible
         ]:

@@ -52,13 +52,18 @@ def refuse_twice(items: Collection[exp.Expr], reading: Reading, all_columns: Col
             seen.add(name.lower())
 
 
-def unique(columns: list[tuple[str, Expression]]) -> list[tuple[str, Expression]]:
-    """Names made different by a number where the query gives one twice."""
-    seen: set[str] = set()
+def is_named(item: exp.Expr) -> bool:
+    """Whether the query itself names an output column."""
+    return isinstance(item, exp.Alias | exp.Column)
+
+
+def unique(columns: list[tuple[str, Expression]], made: Collection[int]) -> list[tuple[str, Expression]]:
+    """Names that were made here get a number where they are taken; `made` has the places of such columns."""
+    seen = {name.lower() for at, (name, _) in enumerate(columns) if at not in made}
     result = []
-    for name, expression in columns:
+    for at, (name, expression) in enumerate(columns):
         given, n = name, 2
-        while given.lower() in seen:
+        while at in made and given.lower() in seen:
             given, n = f"{name}_{n}", n + 1
         seen.add(given.lower())
         result.append((given, expression))
