@@ -128,7 +128,12 @@ class Days(Generic[N]):
 
 
 class Calendar(Days[N]):
-    """Nodes that wait for a bound to pass a time, each for one."""
+    """Nodes that wait for a bound to pass a time, each for one.
+
+    A node that comes to wait for another time leaves its entry behind. Of the entries that a node has in a day only the
+    last counts, so that the order in which nodes are taken does not depend on what was left behind and swept, or is not
+    in a snapshot.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
@@ -174,16 +179,21 @@ class Calendar(Days[N]):
             time = heappop(times)
             day = self._days.pop(time)
             self.entries -= len(day)
-            for node in day:
+            first = len(taken)
+            for node in reversed(day):
                 if node.due == time:
                     node.due = None
                     taken.append(node)
+            if len(taken) > first + 1:
+                taken[first:] = reversed(taken[first:])
         self.living -= len(taken)
         return taken
 
     def waiting(self) -> Iterator[N]:
-        """Every node that waits."""
-        return (node for time, day in self._days.items() for node in dict.fromkeys(day) if node.due == time)
+        """Every node that waits, in the order in which they would be taken."""
+        for time, day in sorted(self._days.items()):
+            last = [node for node in dict.fromkeys(reversed(day)) if node.due == time]
+            yield from reversed(last)
 
     def _sweep(self) -> None:
         """Leave only what is waited for."""

@@ -140,8 +140,7 @@ class CalendarPart(Part):
 
     def write(self, value: Calendar[Any], number: Number) -> tuple[Any, ...]:
         """In order of time."""
-        days = sorted(value._days.items())
-        return ([number(n) for time, day in days for n in dict.fromkeys(day) if n.due == time],)
+        return (list(map(number, value.waiting())),)
 
     def read(self, value: Calendar[Any], kept: tuple[Any, ...], parts: list[Any]) -> None:
         """Only what is waited for."""
