@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engines.spark.host import Arrivals, HostedGraph
@@ -20,6 +20,7 @@ from penstock.model.progress import Progress
 from penstock.query.binder import bind
 from penstock.query.nodes import Source
 from tests.algorithms.progress.test_ingest import SCHEMA, arrivals, catalog, every_progress, limits, played
+from tests.profiles import examples
 
 BUCKETS = 3
 PLAIN = "SELECT ts, k, v FROM s"
@@ -31,7 +32,7 @@ WINDOWED = "SELECT k, count(*) AS n [RANGE 6, SLIDE 6, WA ts] FROM s GROUP BY k"
     "sql", ["SELECT ts, k, v FROM s", "SELECT k, count(*) AS n [RANGE 6, SLIDE 6, WA ts] FROM s GROUP BY k"]
 )
 @given(batches=arrivals(), max_ahead=limits, data=st.data())
-@settings(max_examples=40)
+@examples(25)
 def test_buckets_together_say_what_the_oracle_says(
     sql: str, progress: Progress, batches: list[list[Row]], max_ahead: int | None, data: st.DataObject
 ) -> None:

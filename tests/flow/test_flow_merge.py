@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
@@ -20,6 +20,7 @@ from penstock.model.tdb import TDB, tdb
 from penstock.reference import evaluate
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from penstock.testing.replicas import histories, replicas
+from tests.profiles import examples
 
 SCHEMA = "ts bigint, k string, v int"
 COUNTS = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 6, SLIDE 3, WA ts] FROM clean GROUP BY k"
@@ -224,7 +225,7 @@ COUNTED = "SELECT count(*) AS n [RANGE 4, SLIDE 4, WA at] FROM clean"
 
 
 @pytest.mark.parametrize("sql", [PER_START, "SELECT DISTINCT p FROM clean", COUNTED])
-@settings(max_examples=25)
+@examples(20)
 @given(data=st.data())
 def test_queries_over_revisions_agree_with_the_oracle(sql: str, data: st.DataObject) -> None:
     events = data.draw(histories())

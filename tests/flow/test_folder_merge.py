@@ -1,10 +1,4 @@
-"""Merging output folders, without Spark: replicas that write in their own batches, are wiped and begin again; a merge
-that is killed between any two operations on files. What comes out is compared with the rows that went in.
-
-A replica is played here, from its definition: rows arrive up to `disorder` late, the bound is the greatest time less
-that, a query that passes rows through writes them at once, and one with windows writes a window when the bound passes
-its end.
-"""
+"""Merging output folders, without Spark: replicas that come late, are damaged, mended, wiped, added and left out."""
 
 from __future__ import annotations
 
@@ -15,209 +9,21 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.errors import CheckpointError, LeaseError, MergeError, SourceError, StorageError
 from penstock.flow.outputs import FolderMerge, merge_outputs
 from penstock.model.schema import schema_of
-from penstock.model.time import END_OF_TIME
-from penstock.storage import folder_log
-from penstock.storage.files import Place, place_of
-from penstock.storage.folders import OutputFolder, OutputStream, Owner, Staging, describe
+from penstock.storage.files import place_of
+from penstock.storage.folders import OutputFolder, Owner, Staging, describe
 from penstock.storage.lease import Lease
-from tests.storage.test_folders import Killed
-
-Row = tuple[int, str, float]
-SLIDE = 10
-STREAM = describe(schema_of([("t", "bigint"), ("k", "string"), ("v", "bigint")], "t"))
-KEYED = OutputStream(STREAM.columns, STREAM.time, ("k",))
-MEASURED = describe(schema_of([("t", "bigint"), ("k", "string"), ("v", "double")], "t"), ["k"])
-
-
-def window_counts(rows: list[Row]) -> dict[tuple[int, str], int]:
-    return Counter(((t // SLIDE + 1) * SLIDE, k) for t, k, _ in rows)
-
-
-class Pipeline:
-    """A replica: its own arrival order, its own batches, its own lives."""
-
-    def __init__(
-        self,
-        place: Place,
-        rows: list[Row],
-        rng: random.Random,
-        windowed: bool,
-        disorder: int,
-        *,
-        measured: bool = False,
-    ) -> None:
-        """`measured`: what a window says is a float, which differs in its last bits from replica to replica."""
-        self.place, self.rows, self.rng, self.windowed, self.disorder = place, rows, rng, windowed, disorder
-        self.life = 0
-        self.stream = (MEASURED if measured else KEYED) if windowed else STREAM
-        self.begin()
-
-    def begin(self) -> None:
-        """A life from the beginning."""
-        self.life += 1
-        rng = self.rng
-        self.arrivals = sorted(self.rows, key=lambda r: r[0] + rng.randint(0, self.disorder))
-        self.seen: list[Row] = []
-        self.put_out: set[tuple[int, str]] = set()
-        self.number, self.newest, self.ended = 0, -(10**6), False
-        owner = Owner(f"{self.life:04d}{rng.getrandbits(64):016x}", "home", "q", "results")
-        self.out = OutputFolder(self.place, owner, self.stream, compact=rng.random() < 0.5)
-        self.out.claim()
-
-    def wipe(self) -> None:
-        """All that it wrote is gone, and it begins again."""
-        shutil.rmtree(self.place.path)
-        self.begin()
-
-    def write(self, rows: int) -> None:
-        """One micro-batch."""
-        arrived, self.arrivals = self.arrivals[:rows], self.arrivals[rows:]
-        self.seen += arrived
-        self.newest = max([self.newest, *(t for t, _, _ in arrived)])
-        bound = self.newest - self.disorder
-        if not self.arrivals and self.rng.random() < 0.5:
-            bound, self.ended = END_OF_TIME, True
-        shown: list[Row] = arrived
-        frontier = bound
-        if self.windowed:
-            ready = {w: n for w, n in window_counts(self.seen).items() if w[0] <= bound and w not in self.put_out}
-            self.put_out |= set(ready)
-            noise = 1e-12 if self.stream is MEASURED else 0
-            shown = [(end, k, n + noise * self.rng.randrange(9)) for (end, k), n in ready.items()]
-            frontier = bound if self.ended else bound // SLIDE * SLIDE + SLIDE
-        files = ()
-        if shown:
-            table = pa.table({n: pa.array(c) for n, c in zip("tkv", zip(*shown, strict=True), strict=True)})
-            files = self.out.named(self.number, [self.out.staging.write([table])])  # type: ignore[assignment]
-        self.out.publish(self.number, files, frontier, 0.0)
-        self.number += 1
-
-
-def expected(rows: list[Row], windowed: bool) -> Counter[Row]:
-    return Counter((end, k, n) for (end, k), n in window_counts(rows).items()) if windowed else Counter(rows)
-
-
-def found(place: Place) -> Counter[Row]:
-    tables = [pq.read_table(f"{place.path}/{n}") for n in place.files() if n.endswith(".parquet")]
-    return Counter((r["t"], r["k"], round(r["v"], 6)) for t in tables for r in t.to_pylist())
-
-
-class Merger:
-    """A merge that is killed and started again."""
-
-    def __init__(self, base: Place, replicas: list[Pipeline], driver: str) -> None:
-        self.base, self.driver = base, driver
-        self.folders = [r.place.path for r in replicas]
-        self.left = 10**9
-        self.merge: FolderMerge | None = None
-        self.patch = pytest.MonkeyPatch()
-        for name in ("write", "put", "move", "delete"):
-            original = getattr(Place, name)
-
-            def step(place: Place, *arguments: Any, original: Any = original) -> Any:
-                self.left -= 1
-                if self.left < 0:
-                    raise Killed
-                return original(place, *arguments)
-
-            self.patch.setattr(Place, name, step)
-
-    def step(self, steps: int = 10**9) -> None:
-        """One round, or its beginning."""
-        self.left = steps
-        try:
-            if self.merge is None:
-                self.merge = merge_outputs(
-                    self.folders, f"{self.base.path}/out", f"{self.base.path}/m", driver=self.driver
-                )
-            self.merge.step()
-        except Killed:
-            self.kill()
-        self.left = 10**9
-
-    def kill(self) -> None:
-        """Nothing of it is left but its files."""
-        self.left = 10**9
-        (self.base / "m" / "lease.json").delete()
-        self.merge = None
-
-
-def play(seed: int, base: Place) -> None:
-    rng = random.Random(seed)
-    windowed = rng.random() < 0.5
-    times = sorted(rng.randrange(200) for _ in range(rng.choice([5, 30, 60])))
-    rows = [(t, rng.choice("ab"), rng.randrange(2)) for t in times]
-    measured = rng.random() < 0.4
-    replicas = [
-        Pipeline(base / name, rows, rng, windowed, rng.choice([0, 5, 40]), measured=measured)
-        for name in "abc"[: rng.choice([2, 2, 3])]
-    ]
-    driver = rng.choice(["leading", "leading", "majority", replicas[0].place.path])
-    patch = pytest.MonkeyPatch()
-    patch.setattr(folder_log, "LOOSE", rng.choice([2, 4, 32]))
-    patch.setattr(folder_log, "FAN", 2)
-    patch.setattr(folder_log, "HISTORY", rng.choice([0, 3, 1000]))
-    merger = Merger(base, replicas, driver)
-    wanted = expected(rows, windowed)
-    wipes = 2
-    try:
-        for _ in range(1000):
-            if all(r.ended for r in replicas):
-                break
-            action = rng.random()
-            replica = rng.choice(replicas)
-            if action < 0.6:
-                if not replica.ended:
-                    replica.write(rng.choice([0, 1, 3, 10]))
-            elif action < 0.65 and wipes:
-                wipes -= 1
-                replica.wipe()
-            elif action < 0.7:
-                merger.kill()
-            else:
-                merger.step(rng.choice([1, 2, 3, 5, 8, 12, 10**9, 10**9]))
-                extra = found(base / "out") - wanted if (base / "out").exists() else Counter()
-                assert not extra, f"{extra} is too much"
-        for _ in range(40):
-            merger.step()
-        assert merger.merge is not None
-        assert merger.merge.ended
-        assert merger.merge.progress["aside"] == 0, "there is nothing to contradict"
-    finally:
-        merger.patch.undo()
-        patch.undo()
-        merger.kill()
-    assert found(base / "out") == wanted
-
-
-@given(st.integers(0, 10**9))
-def test_every_row_once_whatever_happens(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
-    base = tmp_path_factory.mktemp("x")
-    play(seed, place_of(base))
-    shutil.rmtree(base)
+from tests.flow.played_replicas import Pipeline, Row, expected, found, merged, pipeline
 
 
 @pytest.fixture(autouse=True)
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing gives signs of life after its test."""
     monkeypatch.setattr(Lease, "keep", lambda *_: None)
-
-
-def pipeline(place: Path, rows: list[Row], windowed: bool = False, disorder: int = 10) -> Pipeline:
-    return Pipeline(place_of(place), rows, random.Random(1), windowed, disorder)
-
-
-def merged(tmp_path: Path, *names: str, **options: Any) -> FolderMerge:
-    return merge_outputs([str(tmp_path / n) for n in names], str(tmp_path / "out"), str(tmp_path / "m"), **options)
 
 
 def test_rows_above_the_bound_of_their_micro_batch_are_not_skipped(tmp_path: Path) -> None:

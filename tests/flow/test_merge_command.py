@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from penstock.cli.app import app
 from penstock.errors import StorageError
 from penstock.storage.files import place_of
-from tests.flow.test_folder_merge import found, pipeline
+from tests.flow.played_replicas import found, pipeline
 
 ROWS = [(t, "k", 0) for t in range(30)]
 

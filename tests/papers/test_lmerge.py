@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.bench.claims import Report
 from penstock.model.tdb import tdb
 from penstock.papers.lmerge import Experiments, best_of, lagging
-from penstock.papers.lmerge_scenarios import bursts, congestion, plan_switching
+from penstock.papers.lmerge_scenarios import plan_switching
 from penstock.papers.lmerge_streams import Parameters, increasing, replica
 
 
@@ -20,9 +21,16 @@ def test_replicas_are_physically_different_and_mean_the_same(p: Parameters) -> N
     assert tdb(one).size == 300
 
 
-def test_the_merged_rate_is_smoother_than_its_inputs_under_bursts_and_congestion() -> None:
-    for run in (bursts, congestion):
-        inputs, output = run()
+@pytest.fixture(scope="module")
+def report() -> Report:
+    """All experiments, of few events."""
+    return Experiments(200, lambda line: None).run()
+
+
+def test_the_merged_rate_is_smoother_than_its_inputs_under_bursts_and_congestion(report: Report) -> None:
+    for figure in ("7: bursts", "8: congestion"):
+        (series,) = (row["series"] for row in report.rows if row["figure"] == figure)
+        *inputs, output = series
         assert min(output[:-5]) > 0
         assert all(min(rates[:-5]) < min(output[:-5]) for rates in inputs)
 
@@ -46,13 +54,15 @@ def test_rounds_take_the_best_of_each() -> None:
     assert best_of([lambda: next(times), lambda: next(times)]) == [2.0, 1.0]
 
 
-def test_all_experiments_run_and_every_figure_has_rows(tmp_path: Path) -> None:
-    report = Experiments(200, lambda line: None).run()
+def test_all_experiments_run_and_every_figure_has_rows(report: Report) -> None:
     figures = {r["figure"] for r in report.rows}
     assert {f.split(":")[0] for f in figures} == {
         "2, 3", "4", "5", "6", "7", "8", "9", "VI-C3", "VI-D3", "Table IV", "per element",
     }  # fmt: skip
     assert len(report.claims) == 12
+
+
+def test_every_figure_is_plotted(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="plots are made where matplotlib is installed")
     from penstock.papers.plots import plot_lmerge
 

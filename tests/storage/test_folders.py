@@ -19,7 +19,9 @@ from penstock.storage import folder_log
 from penstock.storage.files import Place, place_of
 from penstock.storage.folders import OutputFolder, Owner, describe
 from penstock.storage.reader import FolderReader, Position
+from tests.profiles import examples
 from tests.storage.conftest import Places
+from tests.storage.killing import FOREVER, Killed, Life, mortal
 
 STREAM = describe(schema_of([("t", "bigint"), ("v", "string")], "t"), ["t"])
 
@@ -174,69 +176,56 @@ def test_thousands_of_micro_batches_leave_few_files_of_log(compact: bool, tmp_pa
     assert len(place.files()) <= (folder_log.LOOSE + 3 * folder_log.FAN if compact else 401)
 
 
-class Killed(Exception):
-    """The process dies here."""
-
-
+@examples(20)
 @given(st.integers(0, 10**6), st.booleans())
 def test_a_reader_has_every_row_once_whatever_is_interrupted(
-    tmp_path_factory: object, seed: int, compact: bool
+    tmp_path_factory: pytest.TempPathFactory, seed: int, compact: bool
 ) -> None:
     """A writer that dies between any two operations on files and is started again; readers that stop and go on."""
     rng = random.Random(seed)
-    place = place_of(tmp_path_factory.mktemp("x"))  # type: ignore[attr-defined]
-    patch = pytest.MonkeyPatch()
-    patch.setattr(folder_log, "LOOSE", 3)
-    patch.setattr(folder_log, "FAN", 2)
-    patch.setattr(folder_log, "HISTORY", rng.choice([0, 4, 100]))
-    left = [10**9]
-
-    def dying(name: str) -> None:
-        original = getattr(Place, name)
-
-        def step(self: Place, *arguments: object) -> object:
-            left[0] -= 1
-            if left[0] < 0:
-                raise Killed
-            return original(self, *arguments)
-
-        patch.setattr(Place, name, step)
-
-    for name in ("write", "put", "move", "delete"):
-        dying(name)
-    reader, position = FolderReader(place), None
+    place = place_of(tmp_path_factory.mktemp("x"))
+    written: Counter[int] = Counter()
     found: Counter[int] = Counter()
-    try:
+    with mortal() as life, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folder_log, "LOOSE", 3)
+        patch.setattr(folder_log, "FAN", 2)
+        patch.setattr(folder_log, "HISTORY", rng.choice([0, 4, 100]))
+        reader, position = FolderReader(place), None
         out = folder(place, compact=compact)
         out.claim()
         for number in range(25):
             rows = [number * 100 + i for i in range(rng.choice([0, 1, 3]))]
-            files = out.named(number, [out.staging.write([table(rows)])]) if rows else ()
-            left[0] = rng.choice([1, 2, 3, 5, 10**9, 10**9])
-            while True:
-                try:
-                    out.publish(number, files, number, 0.0)
-                    break
-                except Killed:
-                    assert not [n for n, c in Counter(seen(place)).items() if c > 1]
-                    left[0] = rng.choice([1, 3, 10**9])
-                    out = folder(place, compact=compact)
-                    try:
-                        out.tidy(number, files)
-                    except Killed:
-                        left[0] = 10**9
-                        out = folder(place, compact=compact)
-                        out.tidy(number, files)
-            left[0] = 10**9
+            written.update(rows)
+            out = publish_at_last(out, number, rows, compact, life, rng)
             if rng.random() < 0.4:
                 rows_read, position, restarted = read(reader, position)
                 found = Counter(rows_read) if restarted else found + Counter(rows_read)
         out.tidy()
         rows_read, position, restarted = read(reader, position)
         found = Counter(rows_read) if restarted else found + Counter(rows_read)
-    finally:
-        patch.undo()
-    rng = random.Random(seed)
-    assert Counter(seen(place)) == found
-    assert read(reader, None)[0] == sorted(found.elements())
-    assert max(found.values(), default=1) == 1
+    assert found == written
+    assert Counter(seen(place)) == written
+    assert read(reader, None)[0] == sorted(written)
+
+
+def publish_at_last(
+    out: OutputFolder, number: int, rows: list[int], compact: bool, life: Life, rng: random.Random
+) -> OutputFolder:
+    """Publish a micro-batch, however often the writer dies on it; the writer that did it."""
+    files = out.named(number, [out.staging.write([table(rows)])]) if rows else ()
+    life.left = rng.choice([1, 2, 3, 5, FOREVER, FOREVER])
+    while True:
+        try:
+            out.publish(number, files, number, 0.0)
+            life.left = FOREVER
+            return out
+        except Killed:
+            assert not [n for n, c in Counter(seen(out.place)).items() if c > 1]
+            life.left = rng.choice([1, 3, FOREVER])
+            out = folder(out.place, compact=compact)
+            try:
+                out.tidy(number, files)
+            except Killed:
+                life.left = FOREVER
+                out = folder(out.place, compact=compact)
+                out.tidy(number, files)

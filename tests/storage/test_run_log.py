@@ -17,8 +17,10 @@ from penstock.storage.folders import OutputFolder, Owner
 from penstock.storage.home import open_home
 from penstock.storage.log import RecordLog
 from penstock.storage.run_log import RunLog
+from tests.profiles import examples
 from tests.storage.conftest import Places
-from tests.storage.test_folders import STREAM, Killed, seen, table
+from tests.storage.killing import FOREVER, Killed, mortal
+from tests.storage.test_folders import STREAM, seen, table
 
 
 def opened(home: Place, out: Place, late: Place) -> RunLog:
@@ -97,43 +99,30 @@ def test_a_folder_that_was_emptied_is_told(batches: int, tmp_path: Path) -> None
         assert error.value.got == "it has nothing, the log of the query has micro-batches up to 3"
 
 
+@examples(30)
 @given(st.integers(0, 10**6))
 def test_killed_between_any_two_steps(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     rng = random.Random(seed)
     base = place_of(tmp_path_factory.mktemp("x"))
     home, out, late = base / "home", base / "out", base / "late"
-    left = [10**9]
-    patch = pytest.MonkeyPatch()
-    for name in ("write", "put", "move", "delete"):
-        original = getattr(Place, name)
-
-        def step(self: Place, *arguments: object, original: object = original) -> object:
-            left[0] -= 1
-            if left[0] < 0:
-                raise Killed
-            return original(self, *arguments)  # type: ignore[operator]
-
-        patch.setattr(Place, name, step)
     batches = [([b * 10 + i for i in range(rng.choice([0, 1, 2]))], [b] * rng.choice([0, 0, 1])) for b in range(12)]
     log: RunLog | None = None
     batch = 0
-    try:
+    with mortal() as life:
         while batch < len(batches):
-            left[0] = rng.choice([1, 2, 3, 5, 8, 13, 10**9])
+            life.left = rng.choice([1, 2, 3, 5, 8, 13, FOREVER])
             try:
                 if log is None:
                     log = opened(home, out, late)
-                left[0] = rng.choice([1, 2, 3, 5, 8, 13, 10**9, 10**9])
+                life.left = rng.choice([1, 2, 3, 5, 8, 13, FOREVER, FOREVER])
                 commit(log, batch, *batches[batch], frontier=batch)
                 batch += rng.random() < 0.9  # otherwise the host dies before it has noted that it is done
                 if rng.random() < 0.2:
                     raise Killed
             except Killed:
-                left[0] = 10**9
+                life.left = FOREVER
                 (home / "lease.json").delete()
                 log = None
-    finally:
-        patch.undo()
     (home / "lease.json").delete()
     opened(home, out, late)
     assert seen(out) == sorted(t for rows, _ in batches for t in rows)

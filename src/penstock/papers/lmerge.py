@@ -99,10 +99,13 @@ def throughputs(
     return [len(arrivals) / s for s in seconds]
 
 
-def peak_memory(kind: type[LogicalMerge], make: Callable[[int], Iterable[Element]], inputs: int) -> int:
-    """The greatest number of bytes that a merge holds; its output is not kept, and what makes its input not counted."""
-    merge = kind([f"in{i}" for i in range(inputs)])
-    return _peak(merge.push, make, inputs) - _peak(lambda name, element: None, make, inputs)
+def peak_memories(
+    kinds: Sequence[type[LogicalMerge]], make: Callable[[int], Iterable[Element]], inputs: int
+) -> list[int]:
+    """The greatest number of bytes that merges hold; output is not kept, and what makes the input not counted."""
+    without = _peak(lambda name, element: None, make, inputs)
+    names = [f"in{i}" for i in range(inputs)]
+    return [_peak(kind(names).push, make, inputs) - without for kind in kinds]
 
 
 def _peak(take: Callable[[str, Element], object], make: Callable[[int], Iterable[Element]], inputs: int) -> int:
@@ -198,9 +201,9 @@ class Experiments:
         kinds: tuple[Kind, ...] = (R0, R1, R2, R3, R4, R3Minus)
         for inputs in (2, 10):
             rates = throughputs(kinds, lambda i: list(increasing(ordered(p))), inputs)
-            for kind, rate in zip(kinds, rates, strict=True):
-                held = peak_memory(kind, lambda i: increasing(ordered(small)), inputs)
-                self._tell("2, 3: ordered", algorithm=kind.name, inputs=inputs, rate=round(rate), bytes=held)
+            held = peak_memories(kinds, lambda i: increasing(ordered(small)), inputs)
+            for kind, rate, most in zip(kinds, rates, held, strict=True):
+                self._tell("2, 3: ordered", algorithm=kind.name, inputs=inputs, rate=round(rate), bytes=most)
         by_name = dict(zip([k.name for k in kinds], rates, strict=True))
         for faster, slower in pairwise(["R0", "R1", "R2", "R3", "R3-"]):
             ratio = by_name[faster] / by_name[slower]
@@ -214,11 +217,10 @@ class Experiments:
         held: dict[tuple[str, int], int] = {}
         for inputs in INPUTS:
             rates = throughputs(kinds, lambda i: list(increasing(replica(p, i))), inputs)
-            for kind, rate in zip(kinds, rates, strict=True):
-                held[kind.name, inputs] = peak_memory(kind, lambda i: increasing(replica(small, i)), inputs)
-                self._tell(
-                    "6: revised", algorithm=kind.name, inputs=inputs, rate=round(rate), bytes=held[kind.name, inputs]
-                )
+            peaks = peak_memories(kinds, lambda i: increasing(replica(small, i)), inputs)
+            for kind, rate, most in zip(kinds, rates, peaks, strict=True):
+                held[kind.name, inputs] = most
+                self._tell("6: revised", algorithm=kind.name, inputs=inputs, rate=round(rate), bytes=most)
         growth = held["R3", 10] / held["R3", 2]
         self.claims.append(Claim("memory: R3 with 10 inputs against 2", growth, 1.3, "lower"))
         less = held["Cleanse + R1", 10] / held["R3", 10]
@@ -248,9 +250,9 @@ class Experiments:
             p = self._parameters(REVISED, stable_freq=frequency, duration=2000, events=self.events // 2)
             make = partial(_replica, p)
             kinds: tuple[Kind, ...] = (R3, R4)
-            for kind, rate in zip(kinds, throughputs(kinds, make, 2), strict=True):
-                held = peak_memory(kind, make, 2)
-                self._tell("5: bounds", algorithm=kind.name, stable_freq=frequency, rate=round(rate), bytes=held)
+            rates, held = throughputs(kinds, make, 2), peak_memories(kinds, make, 2)
+            for kind, rate, most in zip(kinds, rates, held, strict=True):
+                self._tell("5: bounds", algorithm=kind.name, stable_freq=frequency, rate=round(rate), bytes=most)
 
     def _lag(self) -> None:
         """Section VI-C3: the further the others lag, the more of what they bring is dropped at once."""

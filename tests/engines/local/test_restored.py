@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
@@ -26,6 +26,7 @@ from penstock.model.elements import Element, Punctuation
 from penstock.model.properties import StreamProperties
 from penstock.testing.asserts import assert_same, tdb_of
 from penstock.testing.replicas import histories, ordered_replicas, replicas
+from tests.profiles import examples
 
 COLUMNS = "ts bigint, k string, v bigint, d double, c decimal(38,10), b binary, day date, at timestamp"
 TEXT = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(["", "a", "\0", "NULL", "ß", "\U0001f600"])
@@ -104,7 +105,7 @@ QUERIES = [
 PROGRESS = st.sampled_from([pk.ordered(), pk.bounded(10), pk.bounded(rows=3), pk.per_source("k", idle=9, disorder=4)])
 
 
-fewer = settings(max_examples=settings.default.max_examples // 4)
+fewer = examples(15)
 """Each example is many snapshots."""
 
 
