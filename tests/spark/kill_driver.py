@@ -1,14 +1,16 @@
 """A replica in a process of its own: `python -m tests.spark.kill_driver HOME NAME`.
 
-Two queries over `HOME/in`, one with windows and one that passes rows through, each into a folder of its own. It runs
-until it is killed, or until a query has failed; started again it goes on from its checkpoints. Once both queries have
-started it says so in `HOME/ready_NAME`, with its process number.
+Two queries over `HOME/in`, one with windows and one that passes rows through, each into a folder of its own. A query
+that fails, since a worker was killed, is started again in the same session. Without its JVM the process ends; started
+again it goes on from its checkpoints. Once both queries have started it says so in `HOME/ready_NAME`, with its process
+number.
 
 Replica `b` has the settings for short micro-batches, under which Spark writes its own logs in another way.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -17,6 +19,7 @@ from typing import Any
 
 import penstock as pk
 from penstock.engines.spark.session import local_session, low_latency_settings, session_settings
+from penstock.errors import RunError
 from tests.spark import scenario
 
 PASSING = "SELECT ts, srcIP, len FROM main"
@@ -43,13 +46,16 @@ def main(home: Path, name: str) -> None:
     if name == "b":
         settings |= low_latency_settings()
     spark = local_session("local[1]", name, **{key.replace(".", "__"): value for key, value in settings.items()})
-    runs = [start(spark, home, name, query) for query in QUERIES]
+    runs = {query: start(spark, home, name, query) for query in QUERIES}
     (home / f"ready_{name}").write_text(str(os.getpid()))
-    while all(run.is_active for run in runs):
+    while True:
+        for query, run in runs.items():
+            if not run.is_active:
+                with contextlib.suppress(RunError):
+                    run.wait()
+                print(f"{query} has failed and is started again: {run.exception}", flush=True)
+                runs[query] = start(spark, home, name, query)
         time.sleep(0.2)
-    for run in runs:
-        run.wait(1)
-    raise SystemExit("a query has stopped")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 Two replicas, each a process that runs a query with windows and one that passes rows through, and two merges, one for
 each query. `PENSTOCK_KILLS` says how many kills (`make test-slow` asks for 60), `PENSTOCK_SEED` which.
 
-Most kills of a replica wait until it is in the middle of a micro-batch, and then for a moment drawn at random; the rest
-strike whatever is there, often a driver that has just been started again. A killed driver is replaced at once, while
+Most kills of a replica wait until one is in the middle of a micro-batch, and then for a moment drawn at random; the
+rest strike whatever is there, often a driver that has just been started again. A killed driver is replaced at once, while
 its JVM may still be there. Files are given as fast as the slower replica takes them. How many micro-batches were
 interrupted, before their record was put and after, is printed, and the test fails if they are few.
 """
@@ -38,7 +38,7 @@ pytestmark = [
 ]
 KILLS = int(os.environ.get("PENSTOCK_KILLS", "6"))
 SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
-AHEAD = 5
+AHEAD = 20
 """So many files lie ready for the replica that is further behind."""
 REPLICAS = "ab"
 
@@ -77,7 +77,8 @@ class Pipelines:
         name = self.rng.choice([*REPLICAS, *REPLICAS, *self.processes.running])
         kind = "driver" if "merge" in name else self.rng.choice(["driver", "JVM", "worker", "whole"])
         if "merge" not in name and self.rng.random() < 0.8:
-            wait(f"a micro-batch of {name}", lambda: bool(self.open_batches(name)), self.feed)
+            wait("a micro-batch", lambda: bool(self.busy()), self.feed)
+            name = self.rng.choice(self.busy() or [name])
             self.pause(self.rng.expovariate(3))
         else:
             self.pause(self.rng.uniform(0, 6))
@@ -87,12 +88,20 @@ class Pipelines:
         open_before = self.open_batches(name)
         kill(victims or self.processes.parts(name)["driver"])
         self.struck[f"{kind if victims else 'driver'} of {name}"] += 1
-        for query in open_before & self.open_batches(name):
+        interrupted = open_before & self.open_batches(name)
+        for query in interrupted:
             recorded = last_of(self.home, name, query, "offsets") < batches(self.home, name, query)
             self.interrupted["after the record" if recorded else "before the record"] += 1
+        print(
+            f"{self.struck.total()}: {kind} of {name}, in a micro-batch of {sorted(interrupted) or 'none'}", flush=True
+        )
         if kind == "JVM" and victims:
             process = self.processes.running[name]
             wait(f"the end of {name} without its JVM", lambda: process.poll() is not None, lambda: None, 120)
+
+    def busy(self) -> list[str]:
+        """The replicas that are in a micro-batch."""
+        return [name for name in REPLICAS if self.open_batches(name)]
 
     def pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
