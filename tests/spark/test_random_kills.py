@@ -4,8 +4,8 @@ Two replicas, each a process that runs a query with windows and one that passes 
 each query. `PENSTOCK_KILLS` says how many kills (`make test-slow` asks for 60), `PENSTOCK_SEED` which.
 
 Most kills of a replica wait until one is in the middle of a micro-batch, and then for a moment drawn at random; the
-rest strike whatever is there, often a driver that has just been started again. A killed driver is replaced at once, while
-its JVM may still be there. Files are given as fast as the slower replica takes them. How many micro-batches were
+rest strike whatever is there, often a driver that has just been started again. A killed driver is replaced at once,
+while its JVM may still be there. Files are given as fast as the slower replica takes them. How many micro-batches were
 interrupted, before their record was put and after, is printed, and the test fails if they are few.
 """
 
