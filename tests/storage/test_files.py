@@ -89,3 +89,14 @@ def test_what_the_file_system_refuses_is_told(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="not possible to make a file") as error:
         place_of(tmp_path / "file" / "folder").make_folder()
     assert "rights" in error.value.hint
+
+
+def test_a_uri_on_the_same_file_system_is_opened_alike(tmp_path: Path, s3: str) -> None:
+    local, remote = place_of(tmp_path / "a b" / "c"), place_of(f"{s3}/x/y") / "a query"
+    for place in (local, remote):
+        assert place.shares(place.uri) == place
+        other = place.shares(f"{place.folder.uri}/not there yet")
+        assert other is not None
+        assert (other.path, other.fs) == (f"{place.folder.path}/not there yet", place.fs)
+    assert local.shares(remote.uri) is None
+    assert remote.shares("s3a://another/x") is None

@@ -28,6 +28,7 @@ from pyarrow import fs
 from penstock.errors import StorageError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_FILE_SYSTEM = re.compile(r"[^/]+://[^/]*/")
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 WHOLE_OBJECTS = ("s3", "gcs", "abfs")
 """File systems on which an object appears when it is complete."""
@@ -65,6 +66,13 @@ class Place:
     def folder(self) -> Place:
         """The folder that it is in."""
         return Place(self.uri.rsplit("/", 1)[0], self.path.rsplit("/", 1)[0], self.fs)
+
+    def shares(self, uri: str) -> Place | None:
+        """The place of a URI if it is on the same file system, with the options that this one was opened with."""
+        begin = _FILE_SYSTEM.match(self.uri)
+        if begin is None or not uri.startswith(begin[0]):
+            return None
+        return Place(uri, self.path.removesuffix(self.uri[begin.end() :]) + uri[begin.end() :], self.fs)
 
     # Reading
 

@@ -2,10 +2,12 @@
 
 `commit` puts the record, which is the moment at which a micro-batch has happened, and then publishes it: files get
 their names, and the folders' readers are told. A driver that dies in between has left a record that names everything,
-and `repair`, before the next one writes anything, finishes what it had begun.
+and `repair` (`storage.repair`), before the next one writes anything, finishes what it had begun.
 
-A folder is told of a micro-batch if it has rows for it; the folder of results also if the frontier has moved. Which
-number each folder was told last is in every record (`shown`), so that a folder is known that is not as its run left it.
+A folder is told of a micro-batch if it has rows for it; the folder of results also if the frontier has moved. Where
+each output goes is in every record (`places`), with the number that its folder was told last (`shown`), and so are the
+folders that outputs went to before (`left`): so that what is promised is finished where it was promised, and a folder
+is known that is not as its run left it.
 """
 
 from __future__ import annotations
@@ -15,12 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from penstock.storage.files import place_of
 from penstock.storage.folders import OutputFolder
 from penstock.storage.home import Home
 from penstock.storage.log import DataFile, Record
-
-RESULTS = "results"
+from penstock.storage.repair import RESULTS, Repair, Told, publish
 
 
 class RunLog:
@@ -75,12 +75,7 @@ class RunLog:
             trackers=dict(trackers or (last.trackers if last is not None else {})),
             greatest=greater(last.greatest if last is not None else {}, greatest or {}, *starts),
             positions=positions,
-            state={
-                **(state or {}),
-                "shown": self._shown(number, files, frontier),
-                "shown before": shown_after(last),
-                "places": {name: folder.place.uri for name, folder in self.folders.items()},
-            },
+            state={**(state or {}), **self._told(number, files, frontier)},
             at=self.clock(),
         )
         self.home.put(record)
@@ -88,55 +83,28 @@ class RunLog:
         self.publish(record)
         return record
 
-    def _shown(self, number: int, files: Mapping[str, Any], frontier: int | None) -> dict[str, int | None]:
+    def _told(self, number: int, files: Mapping[str, Any], frontier: int | None) -> dict[str, Any]:
+        """Where this record is published, for whoever repairs."""
         last = self.last()
-        before = shown_after(last)
+        told = Told.of(last)
+        before = {name: told.shown_in(name, folder) for name, folder in self.folders.items()}
         moved = frontier is not None and (last is None or frontier != last.frontier)
-        return {n: number if n in files or (n == RESULTS and moved) else before.get(n) for n in self.folders}
+        return {
+            "shown": {n: number if n in files or (n == RESULTS and moved) else b for n, b in before.items()},
+            "shown before": before,
+            "places": {name: folder.place.uri for name, folder in self.folders.items()},
+            "left": told.left_by(self.folders),
+            "keep": {name: folder.keep for name, folder in self.folders.items() if folder.keep is not None},
+        }
 
     def publish(self, record: Record) -> None:
         """Move the files of a record to their names and tell the folders' readers; again does no harm."""
         for name, folder in self.folders.items():
-            self._publish(record, name, folder)
-
-    def _publish(self, record: Record, name: str, folder: OutputFolder) -> None:
-        if shown_after(record).get(name) == record.number and not folder.is_forgotten(record.at):
-            frontier = record.frontier if name == RESULTS else None
-            folder.publish(record.number, record.files.get(name, ()), frontier, record.at)
+            publish(record, name, folder)
 
     def repair(self) -> None:
         """Before anything is written: finish what the last driver had begun, and see that all is as it was left."""
-        last = self.last()
-        for name, folder in self.folders.items():
-            if last is None:
-                folder.check(None)
-                folder.tidy()
-                continue
-            former = self._former(last, name, folder)
-            if name == RESULTS:
-                # The last record may not have been published, unless the folder has come from elsewhere.
-                stayed = former is not None or _state(last, "places").get(name) == folder.place.uri
-                before = [_state(last, "shown before").get(name)] if stayed else []
-                (former or folder).check(shown_after(last).get(name), *before)
-            (former or folder).tidy(last.number, last.files.get(name, ()))
-            self._publish(last, name, former or folder)
-
-    def _former(self, last: Record, name: str, folder: OutputFolder) -> OutputFolder | None:
-        """The folder where rows went until now, if they go to another one, which is empty, from now on."""
-        place = _state(last, "places").get(name)
-        if place in (None, folder.place.uri) or folder.log.written >= 0:
-            return None
-        return OutputFolder(place_of(place), folder.owner, folder.stream)
-
-
-def _state(record: Record | None, key: str) -> dict[str, Any]:
-    found = record.state.get(key) if record is not None and isinstance(record.state, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def shown_after(record: Record | None) -> dict[str, int | None]:
-    """Per output the last number that was published in its folder."""
-    return _state(record, "shown")
+        Repair(self.home, self.last()).run(self.folders)
 
 
 def greater(*known: Mapping[str, int]) -> dict[str, int]:
