@@ -9,7 +9,7 @@ import pytest
 
 from penstock.engines.spark.host import Arrivals, HostedGraph
 from penstock.engines.spark.mapper import Mapper
-from penstock.engines.spark.wire import load
+from penstock.engines.spark.wire import Note, dump_note, load
 from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
@@ -21,16 +21,19 @@ pytestmark = pytest.mark.spark
 SCHEMA = schema_of([("ts", "bigint"), ("v", "int")], "ts")
 
 
-def told(max_ahead: int | None, *batches: list[int]) -> list[Any]:
-    """The progress after each micro-batch, of a query with one bucket."""
+def told(max_ahead: int | None, *batches: list[int] | int) -> list[Any]:
+    """The progress after each micro-batch, of a query with one bucket; a number is a bound from outside."""
     catalog = Catalog()
     catalog.add_stream(StreamInfo("s", SCHEMA, bounded(5), StreamProperties(), max_ahead))
     plan = bind("SELECT ts, v FROM s", catalog)
     (source,) = [n for n in plan.walk() if isinstance(n, Source)]
     mapper, host = Mapper(source, catalog, (), 1), HostedGraph(plan, catalog)
     found = []
-    for times in batches:
+    for given in batches:
         arrivals = Arrivals()
+        times = [] if isinstance(given, int) else given
+        if isinstance(given, int):
+            arrivals.add("s", None, dump_note(Note(bound=given)))
         table = pa.table({"ts": pa.array(times, pa.int64()), "v": pa.array([0] * len(times), pa.int32())})
         for packed in mapper(iter(table.to_batches())):
             for row in packed.to_pylist():
@@ -43,6 +46,13 @@ def test_the_greatest_start_of_each_micro_batch() -> None:
     first, second = told(None, [3, 9, 4], [8])
     assert (first["greatest"], second["greatest"]) == ({"s": 9}, {"s": 8})
     assert second["trackers"] == {"s": (9, None)}
+
+
+@pytest.mark.parametrize("max_ahead", [None, 100])
+def test_a_bound_from_outside_is_no_start_of_a_row(max_ahead: int | None) -> None:
+    """So that closing what has come, again and again, closes the same."""
+    first, *others = told(max_ahead, [3, 9], 20, 20, [25, 19])
+    assert [each["greatest"] for each in (first, *others)] == [{"s": 9}, {}, {}, {"s": 25}]
 
 
 def test_a_row_from_the_far_future_is_not_the_greatest() -> None:

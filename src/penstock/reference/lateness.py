@@ -4,7 +4,8 @@ A bound `p` says that no later row has a time below `p`; a row is late when its 
 late row has arrived (`bounded(rows=n)` counts it) but raises nothing: not the greatest time of the stream, nor that
 of its source, which it does not make known either. The bound never goes down, and one that would lie before all time
 is none. Before the first row there is none (`MIN_TICK`). A punctuation row of which it cannot be told whether it speaks
-for the whole stream takes no part.
+for the whole stream takes no part, nor does a row of which it cannot be told whether it is punctuation: they move
+nothing, not even what rows are compared with that may be too far ahead.
 
 By row, the bound before a row is the one after the row before it. By batch, it is the one after the batches before:
 nothing moves inside a batch, neither for rows nor for punctuation, and the rows of one batch have no order among
@@ -105,9 +106,13 @@ def judge(
     ahead: list[Row] = []
     reached: int | None = None
     for number, batch in enumerate(batches):
-        if granularity == "batch" and max_ahead is not None and batch:
-            reached = _reached([_time_of(row, time_index) for row in batch], reached, max_ahead)
-        for row in batch:
+        kinds = [_kind(row, progress, is_punctuation, is_ambiguous) for row in batch]
+        ambiguous += [row for row, kind in zip(batch, kinds, strict=True) if kind == "ambiguous"]
+        unjudged += [row for row, kind in zip(batch, kinds, strict=True) if kind == "unjudged"]
+        taking_part = [(r, k) for r, k in zip(batch, kinds, strict=True) if k in ("data", "punctuation")]
+        if granularity == "batch" and max_ahead is not None and taking_part:
+            reached = _reached([_time_of(row, time_index) for row, _ in taking_part], reached, max_ahead)
+        for row, kind in taking_part:
             time = _time_of(row, time_index)
             if max_ahead is not None:
                 if granularity == "row":
@@ -117,15 +122,7 @@ def judge(
                     continue
             lot = len(arrived) if granularity == "row" else number
             source = row[source_index] if source_index is not None else None
-            try:
-                marks = isinstance(progress, Punctuated) and is_punctuation is not None and is_punctuation(row)
-            except EvaluationError:
-                unjudged.append(row)
-                continue
-            if marks:
-                if is_ambiguous is not None and is_ambiguous(row):
-                    ambiguous.append(row)
-                    continue
+            if kind == "punctuation":
                 punctuation.append(row)
                 if time < bound:
                     backwards.append((row, bound))
@@ -154,6 +151,20 @@ def judge(
         tuple(bounds),
         tuple(unjudged),
     )
+
+
+def _kind(
+    row: Row,
+    progress: Progress,
+    is_punctuation: Callable[[Row], bool] | None,
+    is_ambiguous: Callable[[Row], bool] | None,
+) -> Literal["data", "punctuation", "ambiguous", "unjudged"]:
+    try:
+        if not isinstance(progress, Punctuated) or is_punctuation is None or not is_punctuation(row):
+            return "data"
+    except EvaluationError:
+        return "unjudged"
+    return "ambiguous" if is_ambiguous is not None and is_ambiguous(row) else "punctuation"
 
 
 def _time_of(row: Row, index: int) -> int:

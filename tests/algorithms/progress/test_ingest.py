@@ -267,6 +267,38 @@ def test_a_row_from_the_far_future_moves_no_bound() -> None:
     assert (run.counts.late, run.counts.dead) == (0, 1)
 
 
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("by_row", [False, True])
+@pytest.mark.parametrize("predicate", ["k = 'a'", "1 div v > 0"])
+def test_punctuation_that_is_refused_does_not_move_what_rows_are_compared_with(
+    predicate: str, by_row: bool, one_by_one: bool, columnar: bool
+) -> None:
+    """
+    0 ----- 5 ----- 10
+    row     refused  row, more than 6 ahead of 0
+    """
+    refused = (5, "a", 1) if predicate == "k = 'a'" else (5, None, 0)
+    rows: list[Row] = [(0, None, None), refused, (10, None, None)]
+    progress = punctuated(predicate)
+    run = execution(progress, by_row=by_row, max_ahead=6)
+    kept = keep(run.graph)
+    source = run.graph.plan
+    assert isinstance(source, Source)
+    tracker, marks_of = tracker_for(progress, Domain.INTEGER, 6), run.graph.builder.marks_of(source)
+    for part in [[r] for r in rows] if one_by_one else [rows[:1], rows[1:]]:
+        batch = Batch(SCHEMA, table=Batch(SCHEMA, part).table) if columnar else Batch(SCHEMA, part)
+        summary = tracker.summarise(batch.times(), marks_of(batch))
+        if not by_row:
+            run.graph.announce("s", summary)
+        run.graph.push("s", batch)
+        if not by_row:
+            run.graph.advance("s", summary)
+    passed = [row for item in run.graph.drain() if isinstance(item, Batch) for row in item.rows]
+    assert passed == rows[:1]
+    assert [row for r in kept for row in r.batch.rows if r.reasons == ["more than 6 ahead of 0"]] == rows[2:]
+
+
 def test_in_a_first_batch_most_rows_decide() -> None:
     # 0 (a clock that was never set), 1000 1003 1005, 9000 (one that runs ahead): only the last is dead
     run = execution(bounded(4), by_row=False, max_ahead=20)

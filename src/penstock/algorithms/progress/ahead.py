@@ -5,7 +5,8 @@ admitted so far, or a bound that was given from outside. By row, the first row o
 one is judged by those before it. By batch, where rows have no order among them, a row is admitted if any order would
 admit it: the times are walked upwards from what was reached, in steps of at most `max_ahead`. A first batch has nothing
 to be judged by; there the stretch with the most rows counts as reached (of two alike the earlier), so that neither a
-row of 1970 nor one of 2099 decides. Rows below what was reached are never too far ahead, only late, perhaps.
+row of 1970 nor one of 2099 decides. Rows below what was reached are never too far ahead, only late, perhaps. Rows that
+are refused for another reason, as punctuation that is ambiguous is, are not judged here and move nothing.
 
 A stream that is silent for longer than `max_ahead` stays behind for good: every later row is too far ahead. Somebody
 must say so, by a bound from outside.
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penstock.algorithms.progress.marks import Coded, Marks
+from penstock.algorithms.progress.marks import AMBIGUOUS, Coded, Marks
 from penstock.model.time import END_OF_TIME
 
 if TYPE_CHECKING:
@@ -37,11 +38,23 @@ class GuardedTracker:
 
     inner: Tracker
     max_ahead: int
+    punctuated: bool = False
+    """Whether marks say which rows are punctuation."""
+
+    def judges(self, marks: Marks) -> np.ndarray | None:
+        """Which rows are judged here; None if all are."""
+        if not self.punctuated:
+            return None
+        taken = np.asarray(marks) < AMBIGUOUS
+        return None if taken.all() else taken
 
     # By batch
 
     def summarise(self, times: np.ndarray, marks: Marks) -> list[Stretch]:
         """The stretches of some rows."""
+        taken = self.judges(marks)
+        if taken is not None:
+            times, marks = times[taken], chosen_marks(marks, np.flatnonzero(taken))
         order = np.argsort(times, kind="stable")
         ascending = times[order]
         # Differences of times may not fit 64 bits with a sign; without one they do.
@@ -50,7 +63,7 @@ class GuardedTracker:
         for part in np.split(order, gaps) if len(times) else ():
             chosen = np.sort(part)
             own = times[chosen]
-            summary = self.inner.summarise(own, _chosen(marks, chosen))
+            summary = self.inner.summarise(own, chosen_marks(marks, chosen))
             stretches.append((int(own.min()), int(own.max()), len(own), summary))
         return stretches
 
@@ -140,9 +153,12 @@ class GuardedTracker:
         return bound if reached is None else max(reached, bound), own
 
 
-def _chosen(marks: Marks, places: np.ndarray) -> Marks:
+def chosen_marks(marks: Marks, places: np.ndarray) -> Marks:
+    """The marks of some rows."""
     if marks is None:
         return None
     if isinstance(marks, Coded):
         return Coded(marks.codes[places], marks.sources)
+    if isinstance(marks, np.ndarray):
+        return marks[places]
     return [marks[i] for i in places.tolist()]

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejected
-from penstock.algorithms.progress.ahead import GuardedTracker
+from penstock.algorithms.progress.ahead import GuardedTracker, chosen_marks
 from penstock.algorithms.progress.marks import AMBIGUOUS, DATA, PUNCTUATION, UNJUDGED, Coded, Marks, PunctuationMarks
 from penstock.algorithms.progress.trackers import PunctuationTracker, Tracker
 from penstock.model.batch import Batch, Row
@@ -196,12 +196,16 @@ class RowIngest(Ingest):
                 yield from self._single(batch, row[self.schema.time_index], mark)  # type: ignore[arg-type]
                 return
         times, state = batch.times(), self.pages.get("progress")
+        marks = self.marks(batch)
         if self.guard is not None:
-            admitted, state, refused = self.guard.admit(state, times)
+            taken = self.guard.judges(marks)
+            admitted, state, refused = self.guard.admit(state, times if taken is None else times[taken])
             if refused:
+                if taken is not None:
+                    admitted = _spread(admitted, taken)
                 yield self.ahead(batch.select(~admitted), refused)
                 batch, times = batch.select(admitted), times[admitted]
-        marks = self.marks(batch)
+                marks = chosen_marks(marks, np.flatnonzero(admitted))
         if self.by_arrival and not self.is_punctuated:
             before = np.full(len(times), MIN_TICK, np.int64)
         else:
@@ -260,15 +264,17 @@ class BatchIngest(Ingest):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Split the batch; progress waits for `advance`."""
-        if self.limit is not None and len(batch):
-            beyond = batch.times() > self.limit
+        marks = self.marks(batch) if len(batch) else None
+        if self.limit is not None and self.guard is not None and len(batch):
+            beyond, taken = batch.times() > self.limit, self.guard.judges(marks)
+            beyond = beyond if taken is None else beyond & taken
             if beyond.any():
                 refused = batch.select(beyond)
                 yield self.ahead(refused, [self.limit] * len(refused))
-                batch = batch.select(~beyond)
+                batch, marks = batch.select(~beyond), chosen_marks(marks, np.flatnonzero(~beyond))
         if len(batch):
             before = max(self.tracker.bound(self.pages.get("progress")), self.outside())
-            split = self.split(batch, batch.times(), self.marks(batch), before)
+            split = self.split(batch, batch.times(), marks, before)
             yield from split.rejected
             if len(split.on_time):
                 newest = int(split.on_time.times().max())
@@ -286,6 +292,13 @@ class BatchIngest(Ingest):
         state = self.tracker.advance(self.pages.get("progress"), summary)
         self.pages.put("progress", state)
         yield from self.pass_on(self.tracker.bound(state))
+
+
+def _spread(admitted: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """Of all rows, those that are not refused, if only some were judged."""
+    mask = np.ones(len(taken), np.bool_)
+    mask[taken] = admitted
+    return mask
 
 
 def _part(batch: Batch, start: int, end: int) -> Batch:

@@ -47,7 +47,7 @@ class Tracker(Protocol):
 def tracker_for(progress: Progress, domain: Domain, max_ahead: int | None = None) -> Tracker:
     """The tracker of a configuration; with `max_ahead`, one that is spared the rows further ahead than that."""
     plain = _tracker(progress, domain)
-    return plain if max_ahead is None else GuardedTracker(plain, max_ahead)
+    return plain if max_ahead is None else GuardedTracker(plain, max_ahead, isinstance(progress, Punctuated))
 
 
 def _tracker(progress: Progress, domain: Domain) -> Tracker:

@@ -130,11 +130,7 @@ class HostedGraph:
                 read += note.read
         yield from self._tagged(side, read, before)
         if self.in_order:
-            trackers = self._trackers(arrivals.notes)
-            for stream, (state, _) in trackers.items():
-                if self.sources[stream].max_ahead is not None and state is not None and state[0] is not None:
-                    greatest[stream] = state[0]  # of the rows that are not too far ahead
-            yield "progress", dump({"greatest": greatest, "trackers": trackers})
+            yield "progress", dump({"greatest": greatest, "trackers": self._trackers(arrivals.notes)})
 
     def _trackers(self, streams: Iterable[str]) -> dict[str, Any]:
         """What the entrances of some streams remember of their progress: a tracker's state, a bound from outside."""
