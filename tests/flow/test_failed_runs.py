@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,3 +181,55 @@ def test_two_outputs_in_one_file_are_refused(tmp_path: Path, twice: str) -> None
     assert "results and" in error.value.got
     with pytest.raises(StreamError, match="go to one file"):
         query.start(str(tmp_path / "out.csv"), late=str(tmp_path / "x.csv"), dead_letters=str(tmp_path / "x.csv"))
+
+
+@pytest.mark.parametrize("publish", [False, True])
+def test_a_stopped_run_has_no_whole_file_unless_that_is_what_was_wanted(publish: bool, tmp_path: Path) -> None:
+    reached, released = threading.Event(), threading.Event()
+
+    def endless() -> Iterator[dict[str, int]]:
+        for t in itertools.count():
+            if t == 300:
+                reached.set()
+                released.wait(60)
+            yield {"t": t}
+
+    out = tmp_path / "out.csv"
+    flow = pk.Flow().stream("s", endless(), time="t", schema="t bigint")
+    run = flow.query("SELECT t FROM s").start(str(out), late=str(tmp_path / "late.csv"))
+    assert reached.wait(60)
+    assert run.status == "running"
+    stopping = threading.Thread(target=lambda: run.stop(publish=publish))
+    stopping.start()
+    assert run._stop.wait(60)
+    released.set()
+    stopping.join(60)
+    assert run.status == "stopped"
+    assert (out.exists(), (tmp_path / "out.csv.partial").exists()) == (publish, not publish)
+    assert (tmp_path / "late.csv").exists()
+    written = (out if publish else tmp_path / "out.csv.partial").read_text().splitlines()
+    assert written[1:] == [str(t) for t in range(len(written) - 1)]
+    assert len(written) > 1
+
+
+def test_a_run_that_had_come_to_its_end_was_not_cut_short(tmp_path: Path) -> None:
+    flow = pk.Flow().stream("s", [{"t": 1}, {"t": 2}], time="t")
+    run = flow.query("SELECT t FROM s").start(str(tmp_path / "out.csv"))
+    run.wait()
+    run.stop()
+    assert run.status == "ended"
+    assert (tmp_path / "out.csv").read_text().splitlines()[1:] == ["1", "2"]
+
+
+def test_a_stop_that_comes_with_the_last_row_does_not_cut() -> None:
+    """Whoever asks the execution to stop is asked only while there is more to do."""
+    flow = pk.Flow().stream("s", [{"t": 1}, {"t": 2}], time="t")
+    query: Any = flow.query("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s")
+    asked: list[bool] = []
+    outputs = query.batches(query.execution(), stopped=lambda: asked.append(True))
+    found = [item for item in outputs if isinstance(item, Batch)]
+    times = len(asked)
+    late_stop = itertools.count(1)
+    again = query.batches(query.execution(), stopped=lambda: next(late_stop) > times)
+    assert [b.rows for b in again if isinstance(b, Batch)] == [b.rows for b in found]
+    assert len(found) == 1

@@ -174,13 +174,14 @@ class LocalRun:
         self._sink = sink
         self._side = (_Forward(side.late, late), _Forward(side.letters, dead))
         self._stop = threading.Event()
+        self._cut = self._publish = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name=f"penstock-{query.name}", daemon=True)
 
     def _work(self) -> None:
         """Results, late rows and dead letters as they come; the latter two are kept even if the run fails."""
         try:
-            for item in self.query.batches(self.execution, self.max_dead, self._stop.is_set):
+            for item in self.query.batches(self.execution, self.max_dead, self._is_cut_short):
                 if isinstance(item, Batch):
                     self._sink.write(item.visible())
                 for side in self._side:
@@ -190,7 +191,13 @@ class LocalRun:
         for side in self._side:
             self._attempt(side.forward)
             self._attempt(side.sink.close)
-        self._attempt(self._sink.close if self._error is None else self._sink.abandon)
+        whole = self._error is None and (self._publish or not self._cut)
+        self._attempt(self._sink.close if whole else self._sink.abandon)
+
+    def _is_cut_short(self) -> bool:
+        """Asked while there is more to do, so that a run which had come to its end anyway is not cut short."""
+        self._cut = self._cut or self._stop.is_set()
+        return self._cut
 
     def _attempt(self, last_step: Callable[[], object]) -> None:
         """Every sink is closed, whatever became of the others; the first error is the run's."""
@@ -219,8 +226,20 @@ class LocalRun:
                 raise self._error
             raise PenstockError("The query failed.", where=self.query.name, got=repr(self._error)) from self._error
 
-    def stop(self) -> None:
-        """Stop after the batch at hand."""
+    @property
+    def status(self) -> str:
+        """`running`, `ended`, `stopped` before its sources had ended, or `failed`."""
+        if self.is_active:
+            return "running"
+        return "failed" if self._error is not None else "stopped" if self._cut else "ended"
+
+    def stop(self, *, publish: bool = False) -> None:
+        """Stop after the batch at hand, unless the sources have ended by then.
+
+        What was written of the results is a part of them, so a file keeps the name that it has until it is whole,
+        `….partial`. With `publish` it gets its own: where a source has no end, what has come is all that was wanted.
+        """
+        self._publish = publish
         self._stop.set()
         self.wait()
 

@@ -168,7 +168,8 @@ class LocalExecution:
         Args:
             sources: how to open each stream.
             max_dead: how many dead letters are borne, see `DeadLimit`.
-            stopped: asked between two outputs; once it says so the run ends as it is, without closing.
+            stopped: asked between two outputs, while there is more to do; once it says so the run ends as it is, and
+                what is open stays open.
         """
         limit = DeadLimit(max_dead)
         stopped = stopped if stopped is not None else (lambda: False)
@@ -185,7 +186,7 @@ class LocalExecution:
                     steps = partial(self._steps, name, item)
                 yield from self._in_portions(steps, stopped)
                 limit.check(self.settled, self.plan.label, self.side.last)
-                if stopped():
+                if (reading or self._under_way is not None) and stopped():
                     return
         self.settled.check(self.plan.label)
         limit.check(self.settled, self.plan.label, self.side.last, at_end=True)
