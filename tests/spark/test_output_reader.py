@@ -11,6 +11,7 @@ import pytest
 from penstock.engines.spark.folders import MicroBatch, OutputReader, output_stream
 from penstock.errors import SourceError
 from penstock.model.schema import schema_of
+from penstock.storage import folder_log
 from penstock.storage.files import place_of
 from penstock.storage.folders import OutputFolder, Owner, describe
 from tests.storage.test_folders import folder, write
@@ -36,7 +37,7 @@ def test_micro_batches_come_whole_and_their_frontier_after_them(tmp_path: Path) 
     reader = OutputReader(written(tmp_path / "out"))
     begin = reader.initialOffset()
     end = reader.latestOffset(begin)
-    assert end == {"run": "run1", "number": 3}
+    assert end == {"run": "run1", "number": 3, "rows": 5}
     batches = reader.partitions(begin, end)
     assert rows(reader, batches[0]) == [(10, "10", False), (20, "20", False), (30, None, True)]
     assert rows(reader, batches[1]) == [(30, None, True)]
@@ -49,6 +50,49 @@ def test_what_is_replayed_is_the_same(tmp_path: Path) -> None:
     middle = {"run": "run1", "number": 1}
     assert [p.portion.last for p in reader.partitions(middle, {"run": "run1", "number": 2})] == [2]  # type: ignore[attr-defined]
     assert isinstance(reader.partitions(middle, {"run": "run1", "number": 3})[0], MicroBatch)
+
+
+@pytest.mark.parametrize("read", range(1, 12))
+def test_a_reader_that_is_far_behind_a_compacted_folder_finds_its_place(
+    read: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And replays what it had begun to read, though the log does not know any more where micro-batches ended."""
+    monkeypatch.setattr(folder_log, "LOOSE", 4)
+    monkeypatch.setattr(folder_log, "FAN", 2)
+    monkeypatch.setattr(folder_log, "HISTORY", 3)
+    out = folder(place_of(tmp_path / "out"), "run1", compact=True)
+    out.claim()
+    reader, offsets = OutputReader(str(tmp_path / "out")), []
+    for number in range(16):
+        write(out, number, [number] * (number % 3), number)
+        offsets.append(reader.latestOffset(offsets[-1] if offsets else reader.initialOffset()))
+    start, middle, end = offsets[read - 1], offsets[read + 2], offsets[-1]
+    assert reader.latestOffset(start) == end
+
+    def data(first: dict[str, Any], last: dict[str, Any]) -> list[object]:
+        found = [row for p in reader.partitions(first, last) for row in rows(reader, p)]
+        return [row[0] for row in found if not row[2]]
+
+    def expected(first: int, last: int) -> list[object]:
+        return [n for n in range(first, last) for _ in range(n % 3)]
+
+    assert data(start, end) == expected(read, 16)
+    assert data(start, middle) == expected(read, read + 3)
+    assert data(middle, end) == expected(read + 3, 16)
+
+
+def test_an_offset_that_does_not_count_rows_is_told_that_its_place_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_log, "LOOSE", 4)
+    monkeypatch.setattr(folder_log, "FAN", 2)
+    monkeypatch.setattr(folder_log, "HISTORY", 3)
+    out = folder(place_of(tmp_path / "out"), "run1", compact=True)
+    out.claim()
+    for number in range(16):
+        write(out, number, [number], number)
+    with pytest.raises(SourceError, match="no longer knows the place up to which it was read"):
+        OutputReader(str(tmp_path / "out")).latestOffset({"run": "run1", "number": 1})
 
 
 def test_a_folder_without_anything_is_waited_for(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from penstock.errors import StorageError
 from penstock.model.schema import schema_of
 from penstock.storage import folder_log
 from penstock.storage.files import Place, place_of
-from penstock.storage.folders import OutputFolder, Owner, describe
+from penstock.storage.folders import OutputFolder, Owner, describe, read_file
 from penstock.storage.reader import FolderReader, Position
 from tests.profiles import examples
 from tests.storage.conftest import Places
@@ -229,3 +229,21 @@ def publish_at_last(
                 life.left = FOREVER
                 out = folder(out.place, compact=compact)
                 out.tidy(number, files)
+
+
+def test_a_file_that_gets_its_name_between_two_looks_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = folder(place_of(tmp_path))
+    out.claim()
+    staged = out.staging.write([table([1, 2])])
+    (file,) = out.named(0, [staged])
+    original, looks = pq.read_table, []
+
+    def look(path: str, **options: object) -> pa.Table:
+        looks.append(path)
+        if len(looks) == 2:
+            out.move([file])  # the writer is faster than the second look
+        return original(path, **options)
+
+    monkeypatch.setattr(pq, "read_table", look)
+    assert read_file(out.place, file)["t"].to_pylist() == [1, 2]
+    assert len(looks) == 3

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 import pyarrow as pa
@@ -149,7 +149,7 @@ class FolderMerge:
         number = log.next_number
         state = self.home.place / "state" / f"{number:012d}"
         state.write(merge.snapshot())
-        positions = {r.name: [r.position.run, r.position.number] for r in self.replicas if r.position is not None}
+        positions = {r.name: list(astuple(r.position)) for r in self.replicas if r.position is not None}
         log.commit(
             number,
             staged,
@@ -264,9 +264,9 @@ class FolderMerge:
         for name in list(merge.merge.inputs):
             if name not in known:
                 self._said += merge.detach(name)
-        for name, (run, number) in last.positions.items():
+        for name, position in last.positions.items():
             if name in known:
-                known[name].position = Position(run, number)
+                known[name].position = Position(*position)
         for name, (rows, skipped, restarts) in last.state["inputs"].items():
             if name in known:
                 known[name].rows, known[name].skipped, known[name].restarts = rows, skipped, restarts

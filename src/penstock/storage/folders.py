@@ -20,6 +20,7 @@ rows but without an owner, or that is not where its owner's records left it, is 
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -301,12 +302,11 @@ def _groups(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
 
 def read_file(place: Place, file: DataFile) -> pa.Table:
     """The rows of a file, under its final name or, just before it has got it, where it is staged."""
-    try:
-        return pq.read_table((place / file.name).path, filesystem=place.fs, partitioning=None)
-    except FileNotFoundError:
-        if not file.staged:
-            raise
-        return pq.read_table((place / META / "staging" / file.staged).path, filesystem=place.fs, partitioning=None)
+    final, staged = place / file.name, place / META / "staging" / file.staged
+    for each in (final, staged, final) if file.staged else (final,):  # it may be moved between the first two looks
+        with contextlib.suppress(FileNotFoundError):
+            return pq.read_table(each.path, filesystem=place.fs, partitioning=None)
+    raise FileNotFoundError(final.path)
 
 
 def owner_of(place: Place) -> Owner | None:

@@ -1,7 +1,8 @@
 """The output folder of a running query as a streaming source of Spark: its results, and how far they have come.
 
 The source hands out micro-batches as the folder's log names them, in order and whole: the rows, then a row of
-punctuation with the frontier as its time. Its offset is the run that wrote and the number of the last micro-batch. A
+punctuation with the frontier as its time. Its offset is the run that wrote, the number of the last micro-batch, and how
+many rows there were up to it, by which a reader that is far behind a compacted folder finds its place. A
 folder that was wiped and written anew by another run is not the stream that the consumer began to read: that is an
 error here. (`penstock merge` reads such folders itself and takes the replica for one that begins again.)
 """
@@ -64,29 +65,30 @@ class OutputReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:
         """Nothing has been read."""
-        return {"run": None, "number": BEGINNING}
+        return {"run": None, "number": BEGINNING, "rows": 0}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
         """After the last micro-batch that was recorded."""
         before = self.initialOffset() if start is None else dict(start)
         found = FolderReader(place_of(self.folder)).after(_position(before))
         if found.restarted:
+            anew = found.run != before["run"]
             raise SourceError(
-                "An output folder that is being read was written anew.",
+                "An output folder that is being read was written anew."
+                if anew
+                else "An output folder no longer knows the place up to which it was read.",
                 where=self.folder,
                 got=f"run {found.run} where run {before['run']} was read up to micro-batch {before['number']}",
                 hint="start the reading query over too, with another flow path; penstock merge goes on by itself",
             )
-        if not found.portions:
-            return before
-        return {"run": found.run, "number": found.portions[-1].last}
+        return _offset(found.portions[-1].position) if found.portions else before
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """One for what lies together in the log."""
         if end["run"] is None:
             return []
-        position = _position(start) or Position(end["run"])
-        found = FolderReader(place_of(self.folder)).after(position, end["number"])
+        position, until = _position(start) or Position(end["run"]), _position(end)
+        found = FolderReader(place_of(self.folder)).after(position, until)
         if found.restarted:
             raise SourceError(
                 "An output folder no longer has what is to be read again.",
@@ -113,7 +115,12 @@ class OutputReader(DataSourceStreamReader):
 
 
 def _position(offset: dict[str, Any]) -> Position | None:
-    return None if offset["run"] is None else Position(offset["run"], int(offset["number"]))
+    """The position of an offset; one of an earlier release does not say how many rows there were."""
+    return None if offset["run"] is None else Position(offset["run"], int(offset["number"]), offset.get("rows"))
+
+
+def _offset(position: Position) -> dict[str, Any]:
+    return {"run": position.run, "number": position.number, "rows": position.rows}
 
 
 def _arrow(stream: OutputStream) -> pa.Schema:
