@@ -160,5 +160,5 @@ def chosen_marks(marks: Marks, places: np.ndarray) -> Marks:
     if isinstance(marks, Coded):
         return Coded(marks.codes[places], marks.sources)
     if isinstance(marks, np.ndarray):
-        return marks[places]
+        return np.asarray(marks[places])
     return [marks[i] for i in places.tolist()]
