@@ -198,6 +198,9 @@ def judge(home: Path, files: int) -> None:
         # The last row lies above the bound, so it is not settled which rows of its time there are.
         assert Counter(scenario.rows_in(home / f"merged_{query}")) == wanted
         assert scenario.rows_in(home / f"merged_{query}_merge" / "dead") == []
+        last = RecordLog(place_of(home / f"merged_{query}_merge" / "log")).last()
+        assert last is not None
+        assert last.totals.get("restarts", 0) == 0  # killed and started again, a replica goes on
 
 
 def test_a_second_driver_is_refused_and_takes_over_when_the_first_is_killed(

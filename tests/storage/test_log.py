@@ -67,3 +67,29 @@ def test_a_record_of_another_format_is_told(places: Places) -> None:
     with pytest.raises(StorageError, match="another format") as error:
         RecordLog(places("log")).last()
     assert error.value.got == "format 99"
+
+
+def test_a_log_that_is_trimmed_while_it_is_read_is_never_taken_for_an_empty_one(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, reader = RecordLog(places("log"), keep=2), RecordLog(places("log"))
+    log.put(record(0))
+    listed = reader.numbers
+    put = iter(range(1, 100))
+    overtaken = [3]
+
+    def numbers() -> list[int]:
+        """Records come and go between the listing and the reading, for some time."""
+        found = listed()
+        if overtaken[0] > 0:
+            overtaken[0] -= 1
+            for _ in range(2):
+                log.put(record(next(put)))
+        return found
+
+    monkeypatch.setattr(reader, "numbers", numbers)
+    assert reader.last() == record(6)
+    overtaken[0] = 1000
+    with pytest.raises(StorageError, match="changes too fast to be read") as error:
+        reader.last()
+    assert error.value.got == "record 24 was gone each time that it was to be read"

@@ -24,14 +24,12 @@ from typing import Any, Protocol
 
 from penstock.errors import StorageError
 from penstock.storage.files import Place
-from penstock.storage.log import DataFile, number_name, number_of
+from penstock.storage.log import LOOKS, DataFile, number_name, number_of
 
 FORMAT = 1
 LOOSE = 32
 FAN = 8
 HISTORY = 4096
-LOOKS = 10
-"""How often a log is looked at anew that changes while it is read."""
 
 Part = tuple[int, int, int | None]
 """The number of a micro-batch, how many rows it has, and the frontier after it."""

@@ -21,6 +21,8 @@ from penstock.storage.files import Place
 FORMAT = 1
 KEEP = 100
 _DIGITS = 12
+LOOKS = 10
+"""How often a log is looked at anew that changes while it is read."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class RecordLog:
 
     def last(self) -> Record | None:
         """The newest record, which is the state of the run."""
-        for _ in range(3):
+        for _ in range(LOOKS):
             numbers = self.numbers()
             if not numbers:
                 return None
@@ -92,7 +94,12 @@ class RecordLog:
                 return self.read(numbers[-1])
             except FileNotFoundError:
                 continue  # the log was trimmed in the meantime
-        return None
+        raise StorageError(
+            "The log of a run changes too fast to be read.",
+            where=str(self.folder),
+            got=f"record {numbers[-1]} was gone each time that it was to be read",
+            hint="try again, or look whether something deletes its files",
+        )
 
     def numbers(self) -> list[int]:
         """The numbers of the records that are kept."""
