@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from penstock.algorithms.aggregates.emission import PORTION, failed_groups
 from penstock.algorithms.aggregates.functions import sum_overflow
 from penstock.algorithms.aggregates.group_codes import GroupCodes
-from penstock.algorithms.aggregates.measures import SAFE, Array, Measure, Result, values_of
+from penstock.algorithms.aggregates.measures import SAFE, Array, Measure, Result, infinite, values_of
 from penstock.algorithms.aggregates.row_code import Groups, absorber, emitter
 from penstock.algorithms.aggregates.sliding_total import Pane, SlidingTotal, Totals
 from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejected
@@ -41,6 +41,8 @@ BLOCK = 64
 """So many windows are put together at a time."""
 Block = tuple[Array, Array, list[Array]]
 """Per result row the window's id, the group's code, and per measure the number."""
+ALIKE = 8
+"""From so many windows on that hold the same panes, they are put together as one."""
 SPARE_CODES = 1024
 """So many codes of dead groups, and as many again as are alive, may wait before living ones are renumbered."""
 
@@ -64,6 +66,7 @@ class ColumnarAggregate(Operator):
     """A windowed aggregate whose measures are numbers."""
 
     kind = "columnar panes"
+    version = 2
 
     def __init__(
         self,
@@ -107,7 +110,8 @@ class ColumnarAggregate(Operator):
     def process(self, port: int, batch: Batch) -> Outputs:
         """Bring the batch down to numbers per pane and group."""
         if batch.columnar and len(batch) >= MIN_COLUMNAR:
-            self._take_columns(batch)
+            with infinite():
+                self._take_columns(batch)
         else:
             absorb = self.absorb
             for row in batch.rows:
@@ -144,7 +148,8 @@ class ColumnarAggregate(Operator):
                     self._weigh(state, pane, sum(map(abs, raw)))
                 dtype = object if self._is_wide(state, measure) else measure.dtype
                 arrays.append(np.array(raw, dtype)[order])
-            self._put_in_pane(state, pane, codes[order], arrays)
+            with infinite():
+                self._put_in_pane(state, pane, codes[order], arrays)
         self.pages.delete("pending")
         self._save(state)
 
@@ -188,7 +193,8 @@ class ColumnarAggregate(Operator):
             wide = self._is_wide(state, measure) and given.dtype != object
             sorted_numbers.append((given.astype(object) if wide else given)[order])
         for pane, lo, hi in zip(present.tolist(), edges, edges[1:], strict=False):
-            self._put_in_pane(state, pane, codes[lo:hi], [n[lo:hi] for n in sorted_numbers])
+            with infinite():
+                self._put_in_pane(state, pane, codes[lo:hi], [n[lo:hi] for n in sorted_numbers])
         self._save(state)
 
     def _gather(self, batch: Batch, slots: Array, size: int, state: Slide, last: int) -> list[Array]:
@@ -322,7 +328,7 @@ class ColumnarAggregate(Operator):
         held = 0
         windows = self._windows(state, min(first_open, last + 1))
         while True:
-            with np.errstate(invalid="ignore"):  # infinities may meet: the sum is NaN, as it should be
+            with infinite():
                 block = next(windows, None)
             if block is not None:
                 blocks.append(block)
@@ -335,7 +341,9 @@ class ColumnarAggregate(Operator):
             done = int(blocks[-1][0][-1]) + 1
             state.closed = done if state.closed is None else max(state.closed, done)
             self._save(state)
-            yield from self._results(blocks)
+            with infinite():
+                results = list(self._results(blocks))
+            yield from results
             blocks, held = [], 0
         state.closed = first_open if state.closed is None else max(state.closed, first_open)
         self._give_up(state, self.window.first_pane(first_open))
@@ -358,16 +366,38 @@ class ColumnarAggregate(Operator):
             if self.window.panes_per_window == 1:
                 codes, numbers = self.pages.get(f"p{state.panes[lo]}")
                 yield np.full(len(codes), wid), codes, numbers
-            else:
-                numbers = self.sliding.advance(state.totals, state.panes[lo:hi], size, self.pages)
+                wid += 1
+                continue
+            numbers = self.sliding.advance(state.totals, state.panes, lo, hi, size, self.pages)
+            following = min(self._next_change(state.panes, lo, hi), end)
+            if following - wid < ALIKE:
                 wids.append(wid)
                 block.append([n.copy() for n in numbers])
-                if len(block) == BLOCK:
-                    yield self._present(wids, block)
-                    wids, block = [], []
-            wid += 1
+            if len(block) == BLOCK or (block and following - wid >= ALIKE):
+                yield self._present(wids, block)
+                wids, block = [], []
+            if following - wid >= ALIKE:
+                yield from self._alike(wid, following, numbers)
+                wid = following
+            else:
+                wid += 1
         if block:
             yield self._present(wids, block)
+
+    def _next_change(self, panes: list[int], lo: int, hi: int) -> int:
+        """The first window after one with these panes that has others."""
+        loses = self.window.last_of_pane(panes[lo]) + 1
+        return loses if hi == len(panes) else min(loses, self.window.first_of_pane(panes[hi]))
+
+    def _alike(self, wid: int, end: int, numbers: list[Array]) -> Iterator[Block]:
+        """A run of windows that hold the same panes, and so the same numbers."""
+        codes = np.flatnonzero(numbers[0])
+        present = [n[codes] for n in numbers]
+        step = max(PORTION // len(codes), 1)
+        for start in range(wid, end, step):
+            count = min(step, end - start)
+            repeated = [np.concatenate([n] * count) if len(codes) > 1 else np.repeat(n, count, axis=0) for n in present]
+            yield np.repeat(np.arange(start, start + count), len(codes)), np.tile(codes, count), repeated
 
     def _present(self, wids: list[int], block: list[list[Array]]) -> Block:
         """The groups that are in each of some windows."""
@@ -414,7 +444,7 @@ class ColumnarAggregate(Operator):
 
     def _give_up(self, state: Slide, first_needed: int) -> None:
         """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""
-        self.sliding.retire(state.totals, first_needed, self.pages)
+        self.sliding.retire(state.totals, state.panes, first_needed, self.pages)
         cut = bisect_left(state.panes, first_needed)
         for pane in state.panes[:cut]:
             state.holders[self.pages.get(f"p{pane}")[0]] -= 1
@@ -447,8 +477,15 @@ class ColumnarAggregate(Operator):
         return {**vars(page), "totals": vars(page.totals)} if key == "slide" else page
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
-        """The other way."""
-        return Slide(**{**data, "totals": Totals(**data["totals"])}) if key == "slide" else data
+        """The other way. Version 1 kept whole totals with every pane, which are made anew at the next window."""
+        if key != "slide":
+            return data
+        totals = data["totals"]
+        if version == 1:
+            inside, added, stack = totals["inside"], totals["added"], totals["stack"]
+            ends = {"first": inside[0], "last": inside[-1]} if inside else {}
+            totals = {"added": added, "stack": stack, **ends}
+        return Slide(**{**data, "totals": Totals(**totals)})
 
     def _save(self, state: Slide) -> None:
         self.pages.put("slide", state)

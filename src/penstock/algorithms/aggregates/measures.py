@@ -27,6 +27,14 @@ SAFE = 2**62
 _FIXED = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "timestamp"})
 
 
+def infinite() -> np.errstate:
+    """Where infinities are data they may meet, and large numbers become one: NaN and infinity are then the answer.
+
+    Integers never get that far, so nothing else is kept quiet.
+    """
+    return np.errstate(invalid="ignore", over="ignore")
+
+
 @dataclass(frozen=True)
 class Measure:
     """One number per group of one column of the input."""

@@ -91,7 +91,7 @@ class PanedAggregate(WindowAggregateOperator):
                 # Nothing in this window: jump to the first window that holds the next pane.
                 wid = max(wid + 1, self.window.first_of_pane(index[hi])) if hi < len(index) else end
                 continue
-            table = running.window(index[lo:hi]) if running is not None else self._combine(index[lo:hi])
+            table = running.window(index, lo, hi) if running is not None else self._combine(index[lo:hi])
             wid += 1
             self.pages.put("closed", wid)
             yield wid - 1, table
@@ -130,25 +130,28 @@ class _Running:
         self.holders: dict[Key, int]
         self.panes, self.total, self.holders = self.pages.get("running") or ([], {}, {})
 
-    def window(self, panes: list[int]) -> Table:
-        """The window before, less the panes that left, plus those that entered."""
-        before, current = set(self.panes), set(panes)
-        for pane in before - current:
-            self._take_out(pane)
-        for pane in panes:
-            if pane not in before:
-                self._put_in(pane)
-        self.panes = panes
+    def window(self, index: list[int], lo: int, hi: int) -> Table:
+        """The window before, less the panes that left, plus those that entered; those between are not looked at."""
+        self._leave_before(index[lo])
+        entered = index[bisect_left(index, self.panes[-1] + 1, lo) if self.panes else lo : hi]
+        for pane in entered:
+            self._put_in(pane)
+        self.panes = self.panes + entered if entered else self.panes
         self._keep()
         return self.total
+
+    def _leave_before(self, first: int) -> None:
+        leaving = self.panes[: bisect_left(self.panes, first)]
+        for at, pane in enumerate(leaving):
+            self._take_out(pane, at + 1)
+        self.panes = self.panes[len(leaving) :] if leaving else self.panes
 
     def _keep(self) -> None:
         self.pages.put("running", (self.panes, self.total, self.holders))
 
     def retire(self, first_needed: int) -> None:
         """Take out the panes below `first_needed` and keep the rest for the next bound."""
-        for pane in [p for p in self.panes if p < first_needed]:
-            self._take_out(pane)
+        self._leave_before(first_needed)
         self._keep()
 
     def _put_in(self, pane: int) -> None:
@@ -156,26 +159,26 @@ class _Running:
             self.holders[key] = self.holders.get(key, 0) + 1
             self.grouping.merge(self.total, key, partials)
 
-    def _take_out(self, pane: int) -> None:
+    def _take_out(self, pane: int, left: int) -> None:
+        """Take out a pane, with which `left` of the panes are no longer in the window."""
         functions = self.grouping.functions
-        self.panes = [p for p in self.panes if p != pane]
         for key, partials in self.pages.get(f"p{pane}").items():
             if self.holders[key] == 1:
                 del self.holders[key], self.total[key]
                 continue
             self.holders[key] -= 1
             if any(f.is_failed is not None and f.is_failed(p) for f, p in zip(functions, self.total[key], strict=True)):
-                self._recombine(key)
+                self._recombine(key, left)
                 continue
             self.total[key] = [
                 total if leaving is None else function.invert(total, leaving)  # type: ignore[misc]
                 for function, total, leaving in zip(functions, self.total[key], partials, strict=True)
             ]
 
-    def _recombine(self, key: Key) -> None:
+    def _recombine(self, key: Key, left: int) -> None:
         """The total of a group from its panes: a failure cannot be taken out of what it has spoiled."""
         del self.total[key]
-        for pane in self.panes:
+        for pane in self.panes[left:]:
             partials = self.pages.get(f"p{pane}").get(key)
             if partials is not None:
                 self.grouping.merge(self.total, key, partials)
