@@ -106,8 +106,8 @@ CASES = [
     ("SELECT upper(^v) FROM nums", "Text is expected", "v of type int"),
     ("SELECT substring(k, ^1.5) FROM nums", "A whole number is expected", "decimal(2,1)"),
     ("SELECT ^abs(k) FROM nums", "A number is expected", "string"),
-    ("SELECT ^year(v) FROM nums", "A timestamp is expected", "int"),
-    ("SELECT ^date_trunc('minute', k) FROM nums", "A timestamp is expected", "string"),
+    ("SELECT ^year(v) FROM nums", "A timestamp or a date is expected", "int"),
+    ("SELECT ^date_trunc('minute', k) FROM nums", "A timestamp or a date is expected", "string"),
     # Unions
     ("SELECT ^k FROM nums UNION SELECT k, v FROM nums", "different numbers of columns", "1 and 2"),
     ("SELECT ^k FROM nums UNION SELECT srcIP FROM main", "different time scales"),

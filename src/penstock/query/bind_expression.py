@@ -17,9 +17,11 @@ from decimal import Decimal
 from sqlglot import exp
 
 from penstock.errors import QueryError
+from penstock.model.reading import read_text
 from penstock.model.schema import (
     BIGINT,
     BOOLEAN,
+    DATE,
     DOUBLE,
     INT,
     MAX_PRECISION,
@@ -226,6 +228,10 @@ class ExpressionBinder:
             return left, self.timestamp(right, node)
         if right.type == TIMESTAMP and isinstance(left, Literal) and left.type == STRING:
             return self.timestamp(left, node), right
+        if left.type == DATE and isinstance(right, Literal) and right.type == STRING:
+            return left, self.date(right, node)
+        if right.type == DATE and isinstance(left, Literal) and left.type == STRING:
+            return self.date(left, node), right
         common = common_type(left.type, right.type)
         if common is None:
             raise self.error(
@@ -242,6 +248,13 @@ class ExpressionBinder:
             return Literal(read_timestamp(str(literal.value)), TIMESTAMP)
         except ValueError:
             raise self.error("Not a timestamp.", node, got=str(literal), hint="write '2026-01-31 12:00:00'") from None
+
+    def date(self, literal: Literal, node: exp.Expr) -> Literal:
+        """A text literal as a date."""
+        value = read_text(str(literal.value), DATE)
+        if value is None:
+            raise self.error("Not a date.", node, got=str(literal), hint="write '2026-01-31'")
+        return Literal(value, DATE)
 
     def between(self, node: exp.Expr) -> Expression:
         """At least the one and at most the other."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from penstock.errors import EvaluationError, StreamError
-from penstock.model.schema import BIGINT, DOUBLE, INT, STRING, TIMESTAMP, DataType, parse_type
+from penstock.model.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, DataType, parse_type
 from penstock.model.time import Domain, parse_span
 from penstock.query.expressions import USER, Call, Expression, Literal
 from penstock.query.reading import shown
@@ -71,7 +71,7 @@ def substring(binder: ExpressionBinder, node: exp.Expr) -> Expression:
 
 
 def time_part(binder: ExpressionBinder, node: exp.Expr) -> Expression:
-    """Year, month and so on of a timestamp."""
+    """Year, month and so on of a timestamp or a date."""
     inner = binder.reading.need(node, "this")
     if isinstance(inner, exp.TsOrDsToDate):  # put there by the parser
         inner = binder.reading.need(inner, "this")
@@ -91,8 +91,10 @@ def truncation(binder: ExpressionBinder, node: exp.Expr) -> Expression | None:
 
 def _timestamp(binder: ExpressionBinder, inner: exp.Expr, node: exp.Expr) -> Expression:
     value = binder.bind(inner)
+    if value.type == DATE:
+        return converted(value, TIMESTAMP)  # its first instant, as in Spark
     if value.type != TIMESTAMP:
-        raise binder.error("A timestamp is expected.", node, got=str(value.type))
+        raise binder.error("A timestamp or a date is expected.", node, got=str(value.type))
     return value
 
 
@@ -157,6 +159,8 @@ def cast(binder: ExpressionBinder, node: exp.Expr) -> Expression:
         raise binder.error(error.what, node, got=error.got, hint=error.hint) from None
     if isinstance(value, Literal) and value.type == STRING and target == TIMESTAMP:
         return binder.timestamp(value, node)
+    if isinstance(value, Literal) and value.type == STRING and target == DATE and value.value is not None:
+        return binder.date(value, node)
     if not can_cast(value.type, target):
         raise binder.error("This cast is not supported.", node, got=f"{value.type} to {target}")
     try:
