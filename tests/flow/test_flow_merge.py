@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 
 import pytest
@@ -9,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
-from penstock.engines.local.execution import LocalExecution
 from penstock.errors import MergeError, StreamError
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
@@ -23,6 +23,7 @@ from penstock.testing.replicas import histories, replicas
 from tests.profiles import examples
 
 SCHEMA = "ts bigint, k string, v int"
+STRICT = pk.StreamProperties(ordered=True, strictly_ordered=True)
 COUNTS = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 6, SLIDE 3, WA ts] FROM clean GROUP BY k"
 
 
@@ -33,10 +34,29 @@ def flow(progress: object = None, **options: object) -> Flow:
     return made.merge("clean", ["a", "b"], **options)  # type: ignore[arg-type]
 
 
-def execution(sql: str, **options: object) -> LocalExecution:
-    query = flow(**options).query(sql)
+@functools.cache
+def merged_query(sql: str, key: str | None, policy: str, driver: str) -> LocalQuery:
+    """Bound once; every run of it begins anew."""
+    query = flow(key=None if key is None else [key], policy=policy, driver=driver).query(sql)
     assert isinstance(query, LocalQuery)
-    return query.execution()
+    return query
+
+
+ELEMENTS = "at bigint, vs bigint, ve bigint, v_old bigint, p string"
+
+
+def elements_flow(**options: object) -> Flow:
+    made = Flow()
+    for name in ("a", "b"):
+        made.stream(name, iter(()), time="at", schema=ELEMENTS, progress=pk.bounded(10**9))
+    return made.merge("clean", ["a", "b"], key=["p"], elements=True, **options)  # type: ignore[arg-type]
+
+
+@functools.cache
+def elements_query(sql: str, policy: str) -> LocalQuery:
+    query = elements_flow(policy=policy).query(sql)
+    assert isinstance(query, LocalQuery)
+    return query
 
 
 @st.composite
@@ -46,20 +66,21 @@ def rows(draw: st.DrawFn) -> list[tuple[int, str, int]]:
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM clean", COUNTS])
-@pytest.mark.parametrize("key", [None, ["k"]])
+@pytest.mark.parametrize("key", [None, "k"])
 @pytest.mark.parametrize(
     ("policy", "driver"), [("half frozen", "leading"), ("conservative", "b"), ("half frozen", "majority")]
 )
 @given(given_rows=rows(), data=st.data())
 def test_queries_over_replicas_count_every_row_once(
     sql: str,
-    key: list[str] | None,
+    key: str | None,
     policy: str,
     driver: str,
     given_rows: list[tuple[int, str, int]],
     data: st.DataObject,
 ) -> None:
-    run = execution(sql, key=key, policy=policy, driver=driver)
+    query = merged_query(sql, key, policy, driver)
+    run = query.execution()
     queues = {n: data.draw(st.permutations(given_rows)) for n in "ab"}
     outputs: list[Batch | Punctuation] = []
     while any(queues.values()):
@@ -69,7 +90,7 @@ def test_queries_over_replicas_count_every_row_once(
         queues[name] = queues[name][size:]
         if data.draw(st.integers(0, 3)) == 0:
             snapshot = run.snapshot()
-            run = execution(sql, key=key, policy=policy, driver=driver)
+            run = query.execution()
             run.restore(snapshot)
     outputs += run.close()
     expected = evaluate(run.plan, [(n, row) for n in "ab" for row in given_rows])
@@ -97,13 +118,7 @@ def as_row(element: Element) -> tuple[object, ...]:
 def test_elements_with_adjusts_are_merged_in_slices(policy: str, data: st.DataObject) -> None:
     """The operator's slices of time say together what one merge says."""
     events = data.draw(histories())
-    made = Flow()
-    schema = "at bigint, vs bigint, ve bigint, v_old bigint, p string"
-    for name in ("a", "b"):
-        made.stream(name, iter(()), time="at", schema=schema, progress=pk.bounded(10**9))
-    query = made.merge("clean", ["a", "b"], key=["p"], policy=policy, elements=True).query("SELECT * FROM clean")
-    assert isinstance(query, LocalQuery)
-    run = query.execution()
+    run = elements_query("SELECT * FROM clean", policy).execution()
     merge = next(n.operator for n in run.graph.nodes if hasattr(n.operator, "span"))
     merge.span = 3  # type: ignore[attr-defined]
     queues = {n: data.draw(replicas(events)) for n in "ab"}
@@ -151,9 +166,9 @@ def test_rows_that_are_no_elements_are_dead_letters() -> None:
 @given(data=st.data())
 def test_strictly_ordered_replicas_are_merged_by_whole_batches(data: st.DataObject) -> None:
     """R0 over Arrow gives what R0 gives row by row."""
-    known = pk.StreamProperties(ordered=True, strictly_ordered=True)
     rows = [(t, "k", t % 3) for t in sorted(data.draw(st.sets(st.integers(0, 40), max_size=15)))]
-    run = execution("SELECT * FROM clean", progress=pk.ordered(), properties=known)
+    query = flow(pk.ordered(), properties=STRICT).query("SELECT * FROM clean")
+    run = query.execution()  # type: ignore[union-attr]
     queues = {"a": list(rows), "b": list(rows)}
     outputs: list[Batch | Punctuation] = []
     while any(queues.values()):
@@ -194,16 +209,6 @@ def test_replicas_must_have_the_same_columns() -> None:
 
 # Nothing takes a revision for a row
 
-ELEMENTS = "at bigint, vs bigint, ve bigint, v_old bigint, p string"
-
-
-def elements_flow(**options: object) -> Flow:
-    made = Flow()
-    for name in ("a", "b"):
-        made.stream(name, iter(()), time="at", schema=ELEMENTS, progress=pk.bounded(10**9))
-    return made.merge("clean", ["a", "b"], key=["p"], elements=True, **options)  # type: ignore[arg-type]
-
-
 PER_START = "SELECT p, count(*) AS n, max(ve) AS s [RANGE 6, SLIDE 3, WA at] FROM clean GROUP BY p"
 
 
@@ -229,8 +234,7 @@ COUNTED = "SELECT count(*) AS n [RANGE 4, SLIDE 4, WA at] FROM clean"
 @given(data=st.data())
 def test_queries_over_revisions_agree_with_the_oracle(sql: str, data: st.DataObject) -> None:
     events = data.draw(histories())
-    query = elements_flow(policy="reflect all").query(sql)
-    run = query.execution()  # type: ignore[union-attr]
+    run = elements_query(sql, "reflect all").execution()
     queues = {n: [e for e in data.draw(replicas(events)) if not isinstance(e, Punctuation)] for n in "ab"}
     arrivals = [(n, as_row(e)) for n in "ab" for e in queues[n]]
     outputs: list[Batch | Punctuation] = []
@@ -272,8 +276,7 @@ def test_an_alarm_may_stop_the_flow_or_be_ignored() -> None:
 
 
 def test_disorder_in_replicas_declared_strictly_ordered_is_a_dead_letter() -> None:
-    known = pk.StreamProperties(ordered=True, strictly_ordered=True)
-    run = flow(pk.bounded(100), properties=known).query("SELECT * FROM clean").execution()  # type: ignore[union-attr]
+    run = flow(pk.bounded(100), properties=STRICT).query("SELECT * FROM clean").execution()  # type: ignore[union-attr]
     schema = run.graph.sources["a"][0].operator.schema
     run.feed("a", Batch(schema, [(t, "k", t) for t in (1, 5, 3, 7)]))
     (reason,) = run.dead_letters()["reason"].to_pylist()

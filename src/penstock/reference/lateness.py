@@ -16,7 +16,7 @@ of its first batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.errors import EvaluationError, StreamError
@@ -93,64 +93,89 @@ def judge(
         raise StreamError("punctuated() needs to know which rows are punctuation.", hint="pass is_punctuation=…")
     if isinstance(progress, PerSource) and source_index is None:
         raise StreamError("per_source() needs to know where the source is.", hint="pass source_index=…")
-    arrived: list[_Arrival] = []
-    data: list[tuple[Row, bool]] = []
-    on_time: list[Row] = []
-    late: list[tuple[Row, int]] = []
-    punctuation: list[Row] = []
-    backwards: list[tuple[Row, int]] = []
-    ambiguous: list[Row] = []
-    unjudged: list[Row] = []
-    bounds: list[int] = []
-    bound = MIN_TICK
-    ahead: list[Row] = []
+    story = _Story(progress, source_index, domain)
     reached: int | None = None
     for number, batch in enumerate(batches):
         kinds = [_kind(row, progress, is_punctuation, is_ambiguous) for row in batch]
-        ambiguous += [row for row, kind in zip(batch, kinds, strict=True) if kind == "ambiguous"]
-        unjudged += [row for row, kind in zip(batch, kinds, strict=True) if kind == "unjudged"]
-        taking_part = [(r, k) for r, k in zip(batch, kinds, strict=True) if k in ("data", "punctuation")]
-        if granularity == "batch" and max_ahead is not None and taking_part:
-            reached = _reached([_time_of(row, time_index) for row, _ in taking_part], reached, max_ahead)
-        for row, kind in taking_part:
-            time = _time_of(row, time_index)
-            if max_ahead is not None:
-                if granularity == "row":
-                    reached = _reached([time], reached, max_ahead)
-                if reached is not None and time > reached:
-                    ahead.append(row)
-                    continue
-            lot = len(arrived) if granularity == "row" else number
-            source = row[source_index] if source_index is not None else None
-            if kind == "punctuation":
-                punctuation.append(row)
-                if time < bound:
-                    backwards.append((row, bound))
-                arrived.append(_Arrival(time, source, "punctuation", lot))
-            elif time < bound:
-                late.append((row, bound))
-                data.append((row, True))
-                arrived.append(_Arrival(time, source, "late", lot))
-            else:
-                on_time.append(row)
-                data.append((row, False))
-                arrived.append(_Arrival(time, source, "on time", lot))
+        timed = [(row, _time_of(row, time_index), k) for row, k in zip(batch, kinds, strict=True) if story.takes(row, k)]
+        if granularity == "batch" and max_ahead is not None and timed:
+            reached = _reached([time for _, time, _ in timed], reached, max_ahead)
+        for row, time, kind in timed:
+            if granularity == "row" and max_ahead is not None:
+                reached = _reached([time], reached, max_ahead)
+            if reached is not None and time > reached:
+                story.ahead.append(row)
+                continue
+            story.take(row, time, kind, number if granularity == "batch" else len(story.arrived))
             if granularity == "row":
-                bound = max(bound, _bound_after(arrived, progress, domain))
+                story.move_bound()
         if granularity == "batch":
-            bound = max(bound, _bound_after(arrived, progress, domain))
-        bounds.append(bound)
-    return Judged(
-        tuple(data),
-        tuple(on_time),
-        tuple(late),
-        tuple(punctuation),
-        tuple(backwards),
-        tuple(ambiguous),
-        tuple(ahead),
-        tuple(bounds),
-        tuple(unjudged),
-    )
+            story.move_bound()
+        story.bounds.append(story.bound)
+    return story.told()
+
+
+@dataclass
+class _Story:
+    """What became of the rows so far, and the bound that they have brought about."""
+
+    progress: Progress
+    source_index: int | None
+    domain: Domain
+    bound: int = MIN_TICK
+    arrived: list[_Arrival] = field(default_factory=list)
+    data: list[tuple[Row, bool]] = field(default_factory=list)
+    late: list[tuple[Row, int]] = field(default_factory=list)
+    punctuation: list[Row] = field(default_factory=list)
+    backwards: list[tuple[Row, int]] = field(default_factory=list)
+    ambiguous: list[Row] = field(default_factory=list)
+    ahead: list[Row] = field(default_factory=list)
+    unjudged: list[Row] = field(default_factory=list)
+    bounds: list[int] = field(default_factory=list)
+
+    def takes(self, row: Row, kind: _Kind) -> bool:
+        """Whether a row takes part; those that do not are put aside."""
+        if kind == "ambiguous":
+            self.ambiguous.append(row)
+        elif kind == "unjudged":
+            self.unjudged.append(row)
+        return kind in ("data", "punctuation")
+
+    def take(self, row: Row, time: int, kind: _Kind, lot: int) -> None:
+        """A row that takes part and is not too far ahead, under the bound as it is."""
+        source = row[self.source_index] if self.source_index is not None else None
+        is_behind = time < self.bound
+        if kind == "punctuation":
+            self.punctuation.append(row)
+            if is_behind:
+                self.backwards.append((row, self.bound))
+            self.arrived.append(_Arrival(time, source, "punctuation", lot))
+            return
+        if is_behind:
+            self.late.append((row, self.bound))
+        self.data.append((row, is_behind))
+        self.arrived.append(_Arrival(time, source, "late" if is_behind else "on time", lot))
+
+    def move_bound(self) -> None:
+        """To what the arrivals say now; never back."""
+        self.bound = max(self.bound, _bound_after(self.arrived, self.progress, self.domain))
+
+    def told(self) -> Judged:
+        """At the end."""
+        return Judged(
+            data=tuple(self.data),
+            on_time=tuple(row for row, is_late in self.data if not is_late),
+            late=tuple(self.late),
+            punctuation=tuple(self.punctuation),
+            backwards=tuple(self.backwards),
+            ambiguous=tuple(self.ambiguous),
+            ahead=tuple(self.ahead),
+            bounds=tuple(self.bounds),
+            unjudged=tuple(self.unjudged),
+        )
+
+
+_Kind = Literal["data", "punctuation", "ambiguous", "unjudged"]
 
 
 def _kind(
@@ -158,7 +183,7 @@ def _kind(
     progress: Progress,
     is_punctuation: Callable[[Row], bool] | None,
     is_ambiguous: Callable[[Row], bool] | None,
-) -> Literal["data", "punctuation", "ambiguous", "unjudged"]:
+) -> _Kind:
     try:
         if not isinstance(progress, Punctuated) or is_punctuation is None or not is_punctuation(row):
             return "data"
