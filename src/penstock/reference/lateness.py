@@ -97,7 +97,9 @@ def judge(
     reached: int | None = None
     for number, batch in enumerate(batches):
         kinds = [_kind(row, progress, is_punctuation, is_ambiguous) for row in batch]
-        timed = [(row, _time_of(row, time_index), k) for row, k in zip(batch, kinds, strict=True) if story.takes(row, k)]
+        timed = [
+            (row, _time_of(row, time_index), k) for row, k in zip(batch, kinds, strict=True) if story.takes(row, k)
+        ]
         if granularity == "batch" and max_ahead is not None and timed:
             reached = _reached([time for _, time, _ in timed], reached, max_ahead)
         for row, time, kind in timed:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.algorithms.aggregates import columnar, partials
+from penstock.algorithms.aggregates import columnar, partials, slide
 from penstock.algorithms.aggregates.paned import PanedAggregate
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution
@@ -64,7 +64,7 @@ def test_columns_of_numbers_give_what_tables_give(form: str, case: Case) -> None
     with (
         mock.patch.object(columnar, "MIN_COLUMNAR", 1),
         mock.patch.object(columnar, "SPARE_CODES", 0),
-        mock.patch.object(columnar, "SAFE", 50),
+        mock.patch.object(slide, "SAFE", 50),
     ):
         outputs = case.run(Builder(catalog(case.progress), aggregate="columnar"), form)
     assert_same(case.expected()[0], tdb_of(outputs))

@@ -14,23 +14,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.algorithms.aggregates.emission import PORTION, failed_groups
-from penstock.algorithms.aggregates.functions import sum_overflow
 from penstock.algorithms.aggregates.group_codes import GroupCodes
-from penstock.algorithms.aggregates.measures import SAFE, Array, Measure, Result, infinite, values_of
+from penstock.algorithms.aggregates.measures import Array, Measure, Result, infinite, values_of
+from penstock.algorithms.aggregates.pane_numbers import compress, put_together, sized
 from penstock.algorithms.aggregates.row_code import Groups, absorber, emitter
-from penstock.algorithms.aggregates.sliding_total import Pane, SlidingTotal, Totals
-from penstock.algorithms.operator import BoundMemory, Operator, Outputs, Rejected
+from penstock.algorithms.aggregates.slide import Slide
+from penstock.algorithms.aggregates.sliding_total import Pane, SlidingTotal
+from penstock.algorithms.aggregates.window_tables import Block, WindowTables, of_groups
+from penstock.algorithms.operator import BoundMemory, Operator, Outputs
 from penstock.algorithms.windows.sliding import Sliding
 from penstock.errors import EvaluationError, reason_of
-from penstock.model.batch import Batch, Row, rows_of
+from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
@@ -39,27 +39,10 @@ MIN_COLUMNAR = 32
 MAX_PENDING = 50_000
 BLOCK = 64
 """So many windows are put together at a time."""
-Block = tuple[Array, Array, list[Array]]
-"""Per result row the window's id, the group's code, and per measure the number."""
 ALIKE = 8
 """From so many windows on that hold the same panes, they are put together as one."""
 SPARE_CODES = 1024
 """So many codes of dead groups, and as many again as are alive, may wait before living ones are renumbered."""
-
-
-@dataclass
-class Slide:
-    """What is kept from bound to bound besides the panes themselves."""
-
-    panes: list[int] = field(default_factory=list)
-    """The panes, ascending, that have something in them and are not given up."""
-    closed: int | None = None
-    """The first window not yet put out."""
-    totals: Totals = field(default_factory=Totals)
-    holders: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Per group: in how many panes it is."""
-    weights: dict[int, int] = field(default_factory=dict)
-    """No sum of integers over living panes can be greater than these together; each goes with the pane it is under."""
 
 
 class ColumnarAggregate(Operator):
@@ -88,6 +71,7 @@ class ColumnarAggregate(Operator):
         self.passed_on = BoundMemory()
         self.absorb, self._forget_pane = absorber(window, time, keys, measures, self._start_pane)
         self._emit_rows = emitter(len(keys), results)
+        self._tables = WindowTables(schema, window, len(keys), measures, results)
         self._codes: GroupCodes | None = None
         self._kept_codes = 0
 
@@ -145,8 +129,8 @@ class ColumnarAggregate(Operator):
             for measure, column in zip(self.measures, columns, strict=True):
                 raw = [measure.identity if number is None else number for number in column]
                 if measure.kind == "sum" and not measure.is_float:
-                    self._weigh(state, pane, sum(map(abs, raw)))
-                dtype = object if self._is_wide(state, measure) else measure.dtype
+                    state.weigh(pane, sum(map(abs, raw)))
+                dtype = object if state.is_wide(measure) else measure.dtype
                 arrays.append(np.array(raw, dtype)[order])
             with infinite():
                 self._put_in_pane(state, pane, codes[order], arrays)
@@ -159,7 +143,7 @@ class ColumnarAggregate(Operator):
         first = int(panes.min())
         codes = self.codes.encode([batch.table.column(i) for i in self.keys], len(batch))
         groups = len(self.codes)
-        present, slots = _compress(panes - first)
+        present, slots = compress(panes - first)
         slots = slots * groups + codes
         size = len(present) * groups
         cells: Array | None = None
@@ -189,8 +173,8 @@ class ColumnarAggregate(Operator):
         sorted_numbers = []
         for measure, given in zip(self.measures, numbers, strict=True):
             if measure.kind == "sum" and not measure.is_float:
-                self._weigh(state, int(panes[-1]), max(abs(int(given.min())), abs(int(given.max()))) * len(given))
-            wide = self._is_wide(state, measure) and given.dtype != object
+                state.weigh(int(panes[-1]), max(abs(int(given.min())), abs(int(given.max()))) * len(given))
+            wide = state.is_wide(measure) and given.dtype != object
             sorted_numbers.append((given.astype(object) if wide else given)[order])
         for pane, lo, hi in zip(present.tolist(), edges, edges[1:], strict=False):
             with infinite():
@@ -206,7 +190,7 @@ class ColumnarAggregate(Operator):
         for measure in self.measures:
             if measure.kind == "sum" and not measure.is_float:
                 values = columns[measure.column][0]  # type: ignore[index]
-                self._weigh(state, last, max(abs(int(values.min())), abs(int(values.max()))) * len(values))
+                state.weigh(last, max(abs(int(values.min())), abs(int(values.max()))) * len(values))
         rows = self.measures[0].gather(slots, size, None, None, wide=False)
         gathered = [rows]
         for measure in self.measures[1:]:
@@ -214,18 +198,9 @@ class ColumnarAggregate(Operator):
             if measure.kind == "count" and valid is None:
                 gathered.append(rows)
             else:
-                wide = self._is_wide(state, measure)
+                wide = state.is_wide(measure)
                 gathered.append(measure.gather(slots, size, values, valid, wide=wide))
         return gathered
-
-    @staticmethod
-    def _weigh(state: Slide, pane: int, weight: int) -> None:
-        state.weights[pane] = state.weights.get(pane, 0) + weight
-
-    @staticmethod
-    def _is_wide(state: Slide, measure: Measure) -> bool:
-        """Whether 64 bits might not hold a sum."""
-        return measure.kind == "sum" and not measure.is_float and sum(state.weights.values()) >= SAFE
 
     def _put_in_pane(self, state: Slide, pane: int, codes: Array, numbers: list[Array]) -> None:
         before: Pane | None = self.pages.get(f"p{pane}")
@@ -235,23 +210,10 @@ class ColumnarAggregate(Operator):
             state.panes.insert(at, pane)
         else:
             fresh = np.setdiff1d(codes, before[0], assume_unique=True)
-            codes, numbers = self._merge(before, (codes, numbers))
-        state.holders = _sized(state.holders, len(self.codes))
+            codes, numbers = put_together(self.measures, before, (codes, numbers))
+        state.holders = sized(state.holders, len(self.codes))
         state.holders[fresh] += 1
         self.pages.put(f"p{pane}", (codes, numbers))
-
-    def _merge(self, left: Pane, right: Pane) -> Pane:
-        if len(left[0]) == len(right[0]) and np.array_equal(left[0], right[0]):
-            return left[0], [m.combine(a, b) for m, a, b in zip(self.measures, left[1], right[1], strict=True)]
-        codes = np.union1d(left[0], right[0])
-        at_left, at_right = np.searchsorted(codes, left[0]), np.searchsorted(codes, right[0])
-        merged = []
-        for measure, a, b in zip(self.measures, left[1], right[1], strict=True):
-            total = measure.neutral(len(codes), wide=object in (a.dtype, b.dtype))
-            total[at_left] = a
-            total[at_right] = measure.combine(total[at_right], b)
-            merged.append(total)
-        return codes, merged
 
     # Putting windows out
 
@@ -342,7 +304,7 @@ class ColumnarAggregate(Operator):
             state.closed = done if state.closed is None else max(state.closed, done)
             self._save(state)
             with infinite():
-                results = list(self._results(blocks))
+                results = list(self._tables.of(blocks, self.codes))
             yield from results
             blocks, held = [], 0
         state.closed = first_open if state.closed is None else max(state.closed, first_open)
@@ -374,7 +336,7 @@ class ColumnarAggregate(Operator):
                 wids.append(wid)
                 block.append([n.copy() for n in numbers])
             if len(block) == BLOCK or (block and following - wid >= ALIKE):
-                yield self._present(wids, block)
+                yield of_groups(wids, block)
                 wids, block = [], []
             if following - wid >= ALIKE:
                 yield from self._alike(wid, following, numbers)
@@ -382,7 +344,7 @@ class ColumnarAggregate(Operator):
             else:
                 wid += 1
         if block:
-            yield self._present(wids, block)
+            yield of_groups(wids, block)
 
     def _next_change(self, panes: list[int], lo: int, hi: int) -> int:
         """The first window after one with these panes that has others."""
@@ -398,49 +360,6 @@ class ColumnarAggregate(Operator):
             count = min(step, end - start)
             repeated = [np.concatenate([n] * count) if len(codes) > 1 else np.repeat(n, count, axis=0) for n in present]
             yield np.repeat(np.arange(start, start + count), len(codes)), np.tile(codes, count), repeated
-
-    def _present(self, wids: list[int], block: list[list[Array]]) -> Block:
-        """The groups that are in each of some windows."""
-        numbers = [np.stack(of_measure) for of_measure in zip(*block, strict=True)]
-        at, codes = np.nonzero(numbers[0])
-        if len(at) == numbers[0].size:
-            return np.array(wids)[at], codes, [n.reshape(len(at), *n.shape[2:]) for n in numbers]
-        return np.array(wids)[at], codes, [n[at, codes] for n in numbers]
-
-    def _results(self, blocks: list[Block]) -> Outputs:
-        """Result rows; the groups of which a sum overflows fail."""
-        wids = np.concatenate([b[0] for b in blocks])
-        codes = np.concatenate([b[1] for b in blocks])
-        measures = [np.concatenate([b[2][at] for b in blocks]) for at in range(len(self.measures))]
-        reasons = self._overflows(measures)
-        if reasons:
-            failed = np.zeros(len(wids), np.bool_)
-            failed[list(reasons)] = True
-            yield self._failed(wids[failed], codes[failed], [reasons[at] for at in sorted(reasons)])
-            wids, codes, measures = wids[~failed], codes[~failed], [m[~failed] for m in measures]
-        if len(wids):
-            values = [r.lower(measures) for r in self.results]
-            columns = [*self._window_columns(wids), *self.codes.columns(codes), *values]
-            yield Batch(self.schema, table=pa.Table.from_arrays(columns, schema=self.schema.arrow))
-
-    def _window_columns(self, wids: Array) -> list[pa.Array]:
-        ends = wids * self.window.slide + (self.window.origin + self.window.slide)
-        bound_type = self.schema.fields[1].type.arrow
-        starts = pc.cast(pa.array(ends - self.window.range), bound_type)
-        return [pa.array(wids), starts, pc.cast(pa.array(ends), bound_type)]
-
-    def _overflows(self, measures: list[Array]) -> dict[int, str]:
-        """The positions at which a sum is none that SQL can hold, with the reason."""
-        reasons: dict[int, str] = {}
-        for result in self.results:
-            for at in result.overflows(measures):
-                reasons.setdefault(at, reason_of(sum_overflow(measures[result.value][at])))
-        return reasons
-
-    def _failed(self, wids: Array, codes: Array, reasons: list[str]) -> Rejected:
-        names = self.schema.names[: 3 + len(self.keys)]
-        table = pa.Table.from_arrays([*self._window_columns(wids), *self.codes.columns(codes)], names=list(names))
-        return failed_groups(self.schema, len(self.keys), list(zip(rows_of(table), reasons, strict=True)))
 
     def _give_up(self, state: Slide, first_needed: int) -> None:
         """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""
@@ -474,38 +393,14 @@ class ColumnarAggregate(Operator):
 
     def to_plain(self, key: str, page: Any) -> Any:
         """What is not in panes by name; panes, stacks, keys and pending rows are arrays and tables already."""
-        return {**vars(page), "totals": vars(page.totals)} if key == "slide" else page
+        return page.to_plain() if key == "slide" else page
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
-        """The other way. Version 1 kept whole totals with every pane, which are made anew at the next window."""
-        if key != "slide":
-            return data
-        totals = data["totals"]
-        if version == 1:
-            inside, added, stack = totals["inside"], totals["added"], totals["stack"]
-            ends = {"first": inside[0], "last": inside[-1]} if inside else {}
-            totals = {"added": added, "stack": stack, **ends}
-        return Slide(**{**data, "totals": Totals(**totals)})
+        """The other way."""
+        return Slide.from_plain(data, version) if key == "slide" else data
 
     def _save(self, state: Slide) -> None:
         self.pages.put("slide", state)
         if len(self.codes) != self._kept_codes:
             self._kept_codes = len(self.codes)
             self.pages.put("keys", list(self.codes.keys))
-
-
-def _sized(values: Array, size: int) -> Array:
-    return values if len(values) >= size else np.concatenate([values, np.zeros(size - len(values), values.dtype)])
-
-
-def _compress(panes: Array) -> tuple[Array, Array]:
-    """The panes that occur, ascending, and for each row its place among them."""
-    span = int(panes.max()) + 1
-    if span > max(4 * len(panes), 1 << 16):
-        return np.unique(panes, return_inverse=True)
-    present = np.flatnonzero(np.bincount(panes, minlength=span))
-    if len(present) == span:
-        return present, panes
-    lookup = np.zeros(span, np.int64)
-    lookup[present] = np.arange(len(present))
-    return present, lookup[panes]
