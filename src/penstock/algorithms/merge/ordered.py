@@ -171,10 +171,18 @@ class R0(OrderedMerge):
         if not len(times):
             return None
         first, last = int(times[0]), int(times[-1])
-        if self.watch is not None or first < each.least or not (np.diff(times) > 0).all():
+        if first < each.least or not (np.diff(times) > 0).all():
             return self._by_element(each, batch)
         each.least = last + 1
         self.counts.inserts_in += len(times)
+        new = self._new_part(batch, times, last)
+        if self.watch is not None:
+            if new is not None:
+                self.watch.put_run(new)
+            self.watch.step_run(each, batch)
+        return new
+
+    def _new_part(self, batch: Batch, times: np.ndarray, last: int) -> Batch | None:
         if last <= self.max_vs or last < self.stable:
             return None
         cut = int(np.searchsorted(times, max(self.max_vs + 1, self.stable)))

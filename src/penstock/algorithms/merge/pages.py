@@ -72,7 +72,9 @@ PARTS = (
     _part(Misstep, "misstep", "input reason", "element"),
     _part(Cleanse, "cleanse", "attribute events order stable"),
     _part(Watch, "watch", made="found count unchecked forgotten_to records", of=WatchPart),
-    _part(Trail, "trail", "count unchecked forgotten_to starts groups base kept", "found walks", "reaction patience"),
+    _part(
+        Trail, "trail", "count unchecked forgotten_to starts groups base kept", "found walks", "reaction patience runs"
+    ),
     _part(Record, "record", "payload vs out said due blind_below", of=PlainPart),
     _part(Walk, "walk", "position start endings", of=PlainPart),
     _part(Divergence, "divergence", "input payload vs output_end input_end", of=PlainPart),
@@ -113,6 +115,8 @@ def flatten(*roots: Any) -> Flat:
         part = _OF_KIND.get(type(value))
         if part is None:
             raise NotPlain(f"a value of type {type(value).__qualname__} as a part of a merge")
+        if isinstance(value, Trail):
+            value.unroll()  # batches are events in a page
         names.append(part.name)
         held.setdefault(part.name, []).append(part.write(value, number))
     return asked, [(name, len(list(run))) for name, run in groupby(names)], held

@@ -7,18 +7,27 @@ was put out: as a multiset, ends included, floats within their tolerance. Starts
 An input answers for what ends at or after the time from which it is complete, or before which it was told to skip; of
 what was given up before it began to walk, it is not asked. The trail is kept until every joined input has passed, at
 most `patience` events of it; what is given up unchecked is counted.
+
+Of streams whose starts strictly increase, whole batches can be put and walked (`put_run`, `step_run`): the end of the
+trail is then a list of batches, and an input that brings the same table again has passed it without a row being looked
+at. Whatever is not quite the same (values that differ, NaN, single rows, a snapshot) has the batches unrolled to
+events, and goes its usual way.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
 
 from penstock.algorithms.merge.base import Input
 from penstock.algorithms.merge.divergence import PATIENCE, Alarm, Divergence, Reaction
+from penstock.model.batch import Batch
 from penstock.model.elements import Payload
 from penstock.model.likeness import alike
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.values import canonical_row
 
 Ending = tuple[Payload, int]
 """An event of a start: payload and end."""
@@ -49,6 +58,8 @@ class Trail(Alarm):
         """What starts before this has been given up."""
         self.starts: list[int] = []
         self.groups: list[list[Ending]] = []
+        self.runs: list[Batch] = []
+        """Batches that were put after all of `groups`, each row a start of its own."""
         self.base = 0
         """The place of the first start that is kept."""
         self.kept = 0
@@ -56,6 +67,8 @@ class Trail(Alarm):
 
     def put(self, vs: int, payload: Payload, ve: int) -> None:
         """The output has an event."""
+        if self.runs:
+            self.unroll()
         if self.starts and self.starts[-1] == vs:
             self.groups[-1].append((payload, ve))
         else:
@@ -65,6 +78,8 @@ class Trail(Alarm):
 
     def step(self, each: Input, vs: int, payload: Payload, ve: int) -> None:
         """A joined input has an event; what the output makes of it was put before."""
+        if self.runs:
+            self.unroll()
         walk = self.walks.get(each.number)
         if walk is None:
             walk = self.walks[each.number] = Walk(self.base)
@@ -75,16 +90,72 @@ class Trail(Alarm):
             self._compare(each, walk)
         walk.start, walk.endings = vs, [(payload, ve)]
 
+    def put_run(self, batch: Batch) -> None:
+        """The output has a batch, whose starts strictly increase."""
+        self.runs.append(batch)
+        self.kept += len(batch)
+
+    def step_run(self, each: Input, batch: Batch) -> None:
+        """A joined input has a batch, whose starts strictly increase; what the output makes of it was put before."""
+        walk = self.walks.get(each.number)
+        if walk is None:
+            walk = self.walks[each.number] = Walk(self.base)
+        place = walk.position - self.base - len(self.starts)
+        if walk.start is None and place >= 0 and self._has(batch, place):
+            walk.position += len(batch)
+            return
+        for vs, ending in _events(batch):
+            self.step(each, vs, *ending)
+
+    def _has(self, batch: Batch, place: int) -> bool:
+        """Whether the batches have this one's rows from a place on."""
+        tables: list[pa.Table] = []
+        rows = 0
+        for run in self.runs:
+            if not tables:
+                if place >= len(run):
+                    place -= len(run)
+                    continue
+                if run is batch and place == 0:
+                    return True
+            tables.append(run.table)
+            rows += len(run)
+            if rows - place >= len(batch):
+                return bool(pa.concat_tables(tables).slice(place, len(batch)).equals(batch.table))
+        return False
+
+    def unroll(self) -> None:
+        """Batches as events."""
+        for run in self.runs:
+            for vs, ending in _events(run):
+                self.starts.append(vs)
+                self.groups.append([ending])
+        self.runs = []
+
     def passed(self, each: Input, inputs: Iterable[Input]) -> None:
         """An input has said a bound; all before it that it did not bring is missing."""
         walk = self.walks.get(each.number)
         if walk is None:
             walk = self.walks[each.number] = Walk(self.base)
         bound = each.stable
+        if self.runs and (walk.start is not None or self._next_start(walk) < bound):
+            self.unroll()
         if walk.start is not None and (walk.start < bound or bound == END_OF_TIME):
             self._compare(each, walk)
         self._miss(each, walk, bound)
         self.sweep(inputs)
+
+    def _next_start(self, walk: Walk) -> int:
+        """The start that an input has not passed yet; the end of time if it has passed all."""
+        place = max(walk.position - self.base, 0)
+        if place < len(self.starts):
+            return self.starts[place]
+        place -= len(self.starts)
+        for run in self.runs:
+            if place < len(run):
+                return int(run.times()[place])
+            place -= len(run)
+        return END_OF_TIME
 
     def _compare(self, each: Input, walk: Walk) -> None:
         """The input has moved on from a start."""
@@ -125,6 +196,11 @@ class Trail(Alarm):
         joined = [i for i in inputs if i.joined]
         places = [self.walks[i.number].position if i.number in self.walks else self.base for i in joined]
         passed = min(places, default=self.base) - self.base
+        if self.runs:
+            if self.kept <= self.patience:
+                self._sweep_runs(passed)
+                return
+            self.unroll()
         while self.kept - sum(map(len, self.groups[:passed])) > self.patience and passed < len(self.groups):
             self.unchecked += len(self.groups[passed])
             passed += 1
@@ -136,9 +212,35 @@ class Trail(Alarm):
             for walk in self.walks.values():
                 walk.position = max(walk.position, self.base)
 
+    def _sweep_runs(self, passed: int) -> None:
+        """Give up whole batches, and all before them."""
+        gone = len(self.starts)
+        whole = 0
+        while whole < len(self.runs) and gone + len(self.runs[whole]) <= passed:
+            gone += len(self.runs[whole])
+            whole += 1
+        if not whole:
+            return
+        self.forgotten_to = int(self.runs[whole - 1].times()[-1]) + 1
+        self.kept -= sum(map(len, self.groups)) + gone - len(self.starts)
+        self.starts, self.groups = [], []
+        del self.runs[:whole]
+        self.base += gone
+        for walk in self.walks.values():
+            walk.position = max(walk.position, self.base)
+
     def forget(self, each: Input) -> None:
         """An input left or begins again: it walks from the beginning of what is kept."""
         self.walks.pop(each.number, None)
+
+
+def _events(batch: Batch) -> Iterator[tuple[int, Ending]]:
+    """The rows of a batch: start, and payload with end."""
+    index, life = batch.schema.time_index, batch.schema.lifetime
+    for row in batch.rows:
+        vs = row[index]
+        assert isinstance(vs, int)
+        yield vs, (canonical_row(row), vs + life)
 
 
 def _unmatched(ours: list[Ending], theirs: list[Ending]) -> tuple[list[Ending], list[Ending]]:
