@@ -10,7 +10,8 @@ import pyarrow as pa
 
 import penstock as pk
 from penstock.errors import PenstockError, QueryError
-from tests.judge.queries import COLUMNS, Query
+from tests.judge.expressions import COLUMNS
+from tests.judge.queries import Query
 
 _ARROW = {
     "bigint": pa.int64(), "int": pa.int32(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_(),

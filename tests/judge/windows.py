@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.judge.expressions import START
 from tests.judge.ours import ARROW_SCHEMA
-from tests.judge.queries import START, Window
+from tests.judge.queries import Window
 
 LEAD = ("wid", "window_start", "window_end")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_what_queries_can_use(column: pa.Array, type_: str, values: list[Any]) -
     assert result["x"].to_pylist() == values
     assert query.counts["dead"] == 0
     counted: Any = flow_of(column).query("SELECT x, count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s GROUP BY x")
-    assert counted.collect()["n"].to_pylist() == [1] * len(set(values)) or values == [None, None]
+    assert sorted(counted.collect()["n"].to_pylist()) == sorted(Counter(values).values())
 
 
 @pytest.mark.parametrize("column", UNUSABLE, ids=lambda c: str(c.type))
