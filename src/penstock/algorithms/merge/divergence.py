@@ -115,15 +115,17 @@ class Watch(Alarm):
 
     def decided(self, payload: Payload, vs: int, out: tuple[int, ...], said: dict[int, list[int]]) -> None:
         """The output has these ends for good, and the inputs say that."""
-        known = self.records.get((vs, payload))
-        if known is not None:  # some input spoke of it while it was thought to be done with
-            self._give_up(known)
+        if (vs, payload) in self.records:  # some input spoke of it while it was thought to be done with
+            self._give_up(self.records[vs, payload])
         self._keep(Record(payload, vs, out, said))
 
     def _keep(self, record: Record) -> None:
+        due = max(record.vs, record.blind_below)
+        for end in record.out:
+            due = max(due, end)
         self.records[record.vs, record.payload] = record
         self._likeness.add(record.vs, record.payload)
-        self._due.wait(max(*record.out, record.vs, record.blind_below), record)
+        self._due.wait(due, record)
 
     def _give_up(self, record: Record) -> None:
         del self.records[record.vs, record.payload]

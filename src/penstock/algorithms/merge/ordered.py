@@ -44,15 +44,17 @@ class OrderedMerge(LogicalMerge):
         """As any merge; a `watch` compares what every input says with what was put out."""
         self.watch = watch
         super().__init__(inputs, **options)
-        self.quick = watch is None and self.width is None
 
     def push(self, name: str, element: Element) -> list[Element]:
-        """Most elements are behind what was put out, and quickly done with."""
-        if type(element) is Insert and element.vs < self.oldest_new and self.quick:
+        """Most elements are behind what was put out, and quickly done with: they are only compared."""
+        if type(element) is Insert and element.vs < self.oldest_new and self.width is None:
+            vs = element.vs
             each = self.inputs.get(name)
-            if each is not None and each.joined and element.vs >= each.least:
-                each.least = element.vs + self.step
+            if each is not None and each.joined and vs >= each.least:
+                each.least = vs + self.step
                 self.counts.inserts_in += 1
+                if self.watch is not None:
+                    self.watch.step(each, vs, element.payload, element.ve)
                 return []
         return super().push(name, element)
 
@@ -151,6 +153,22 @@ class R0(OrderedMerge):
     name = "R0"
     step = 1
 
+    def push(self, name: str, element: Element) -> list[Element]:
+        """What is further than all before it is new, and quickly put out."""
+        if type(element) is Insert and element.vs > self.max_vs and self.width is None and not self.unjoined:
+            vs = element.vs
+            each = self.inputs.get(name)
+            if each is not None and vs >= each.least and vs >= self.stable:
+                each.least = self.oldest_new = vs + 1
+                self.max_vs = vs
+                self.counts.inserts_in += 1
+                self.counts.inserts_out += 1
+                if self.watch is not None:
+                    self.watch.put(vs, element.payload, element.ve)
+                    self.watch.step(each, vs, element.payload, element.ve)
+                return [element]
+        return super().push(name, element)
+
     def is_new(self, each: Input, element: Insert) -> bool:
         """By its start alone."""
         return element.vs > self.max_vs
@@ -204,7 +222,7 @@ class R1(OrderedMerge):
 
     def push(self, name: str, element: Element) -> list[Element]:
         """A tie that is known is quickly counted and done with."""
-        if type(element) is Insert and element.vs == self.max_vs and self.quick:
+        if type(element) is Insert and element.vs == self.max_vs and self.width is None:
             vs = element.vs
             each = self.inputs.get(name)
             if each is not None and each.joined and vs >= each.least:
@@ -212,6 +230,8 @@ class R1(OrderedMerge):
                 if place <= self._ties_out:
                     each.tie_start, each.ties, each.least = vs, place, vs
                     self.counts.inserts_in += 1
+                    if self.watch is not None:
+                        self.watch.step(each, vs, element.payload, element.ve)
                     return []
         return super().push(name, element)
 
@@ -255,7 +275,7 @@ class R2(OrderedMerge):
 
     def push(self, name: str, element: Element) -> list[Element]:
         """A payload that is known is quickly done with."""
-        if type(element) is Insert and element.vs == self.max_vs and self.quick:
+        if type(element) is Insert and element.vs == self.max_vs and self.width is None:
             brought = self._seen.get(element.payload)
             each = self.inputs.get(name)
             if (
@@ -268,6 +288,8 @@ class R2(OrderedMerge):
                 self._seen[element.payload] = brought | each.bit
                 each.least = element.vs
                 self.counts.inserts_in += 1
+                if self.watch is not None:
+                    self.watch.step(each, element.vs, element.payload, element.ve)
                 return []
         return super().push(name, element)
 
