@@ -97,7 +97,7 @@ def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findi
         dead += stream.untimed
         if evaluator == "spark batch":
             data[stream.name] = [(row, False) for row in stream.data(trial.catalog)]
-            dead += stream.unjudged(trial.catalog)
+            dead += stream.refused(trial.catalog)
             continue
         by_batch = evaluator == "spark streaming"
         judged = stream.judge("batch" if by_batch else "row", trial.catalog)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from penstock.engines.base import check
 from penstock.engines.spark.batch import BatchLowering
 from penstock.engines.spark.buckets import UNREMEMBERED, checked_buckets
+from penstock.engines.spark.entrance import BatchEntrance
 from penstock.engines.spark.explain import how_batch, how_node, how_streaming, needs_host
 from penstock.engines.spark.files import files_named
 from penstock.engines.spark.run import SparkRun, start
@@ -120,8 +121,8 @@ class SparkQuery(Query):
         """The late rows as a DataFrame: stream, bound, row as JSON."""
         if self._is_hosted():
             return self._output("late")
-        lowering = BatchLowering(self.catalog, self._sources)
-        judged = [lowering.late(n) for n in self._nodes if self._is_judged(n)]
+        entrance = BatchEntrance(self.catalog, self._sources)
+        judged = [entrance.late(n) for n in self._nodes if self._is_judged(n)]
         if judged:
             return reduce(lambda a, b: a.union(b), judged)
         return self.spark.createDataFrame([], spark_ddl(late_schema(self._nodes[0].schema)))

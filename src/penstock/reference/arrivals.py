@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.errors import EvaluationError
 from penstock.model.batch import Row
 from penstock.model.progress import PerSource, Progress, Punctuated
 from penstock.model.schema import Schema
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import columns_in
 from penstock.query.predicates import punctuation_predicate
-from penstock.reference.lateness import Judged, judge
+from penstock.reference.lateness import Judged, Kind, judge, kind_of
 from penstock.reference.scalars import value_of
 
 
@@ -50,22 +49,17 @@ class Arrivals:
 
     def data(self, catalog: Catalog) -> list[Row]:
         """The rows that have a time and are not punctuation, late or not."""
-        return [row for row, marks in self._marked(catalog) if marks is False]
+        return [row for row, kind in self._kinds(catalog) if kind == "data"]
 
-    def unjudged(self, catalog: Catalog) -> int:
-        """Of how many rows it cannot be told whether they are punctuation."""
-        return sum(marks is None for _, marks in self._marked(catalog))
+    def refused(self, catalog: Catalog) -> int:
+        """How many rows take no part in any order: it cannot be told whether, or of what, they are punctuation."""
+        return sum(kind in ("ambiguous", "unjudged") for _, kind in self._kinds(catalog))
 
-    def _marked(self, catalog: Catalog) -> list[tuple[Row, bool | None]]:
-        """The rows that have a time, each with whether it is punctuation; None where that has no value."""
-        is_punctuation = self._is_punctuation(catalog)
-        marked: list[tuple[Row, bool | None]] = []
-        for row in (row for batch in self.timed for row in batch):
-            try:
-                marked.append((row, is_punctuation is not None and is_punctuation(row)))
-            except EvaluationError:
-                marked.append((row, None))
-        return marked
+    def _kinds(self, catalog: Catalog) -> list[tuple[Row, Kind]]:
+        """The rows that have a time, each with what it is."""
+        is_punctuation, is_ambiguous = self._is_punctuation(catalog), self._is_ambiguous(catalog)
+        rows = [row for batch in self.timed for row in batch]
+        return [(row, kind_of(row, self.progress, is_punctuation, is_ambiguous)) for row in rows]
 
     def judge(self, granularity: Literal["row", "batch"], catalog: Catalog) -> Judged:
         """Which rows are on time, late or punctuation, by row or by batch."""

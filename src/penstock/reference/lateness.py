@@ -96,7 +96,7 @@ def judge(
     story = _Story(progress, source_index, domain)
     reached: int | None = None
     for number, batch in enumerate(batches):
-        kinds = [_kind(row, progress, is_punctuation, is_ambiguous) for row in batch]
+        kinds = [kind_of(row, progress, is_punctuation, is_ambiguous) for row in batch]
         timed = [
             (row, _time_of(row, time_index), k) for row, k in zip(batch, kinds, strict=True) if story.takes(row, k)
         ]
@@ -135,7 +135,7 @@ class _Story:
     unjudged: list[Row] = field(default_factory=list)
     bounds: list[int] = field(default_factory=list)
 
-    def takes(self, row: Row, kind: _Kind) -> bool:
+    def takes(self, row: Row, kind: Kind) -> bool:
         """Whether a row takes part; those that do not are put aside."""
         if kind == "ambiguous":
             self.ambiguous.append(row)
@@ -143,7 +143,7 @@ class _Story:
             self.unjudged.append(row)
         return kind in ("data", "punctuation")
 
-    def take(self, row: Row, time: int, kind: _Kind, lot: int) -> None:
+    def take(self, row: Row, time: int, kind: Kind, lot: int) -> None:
         """A row that takes part and is not too far ahead, under the bound as it is."""
         source = row[self.source_index] if self.source_index is not None else None
         is_behind = time < self.bound
@@ -177,15 +177,16 @@ class _Story:
         )
 
 
-_Kind = Literal["data", "punctuation", "ambiguous", "unjudged"]
+Kind = Literal["data", "punctuation", "ambiguous", "unjudged"]
 
 
-def _kind(
+def kind_of(
     row: Row,
     progress: Progress,
     is_punctuation: Callable[[Row], bool] | None,
     is_ambiguous: Callable[[Row], bool] | None,
-) -> _Kind:
+) -> Kind:
+    """What a row is to its stream."""
     try:
         if not isinstance(progress, Punctuated) or is_punctuation is None or not is_punctuation(row):
             return "data"

@@ -174,8 +174,8 @@ def check_bigint(partial: tuple[Any, int]) -> int:
     return value
 
 
-def sum_overflow(value: int) -> EvaluationError:
-    """The error for a sum of integers that SQL cannot hold."""
+def sum_overflow(value: int | str = "it") -> EvaluationError:
+    """The error for a sum of integers that SQL cannot hold; not everybody who finds one knows it."""
     return EvaluationError(
         "Arithmetic overflow in sum.", got=f"{value} does not fit bigint", hint="CAST the argument to decimal or double"
     )

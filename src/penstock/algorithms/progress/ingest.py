@@ -103,7 +103,9 @@ class Ingest(Operator):
                 self.punctuation += int((kinds == PUNCTUATION).sum()) - int(backwards.sum())
                 keep, late = keep & is_data, late & is_data
                 if backwards.any():
-                    rejected.append(self._dead(batch, backwards, bounds, "punctuation goes backwards, below the bound"))
+                    below = bounds[backwards].tolist()
+                    reasons = [self.goes_backwards(bound) for bound in below]
+                    rejected.append(Rejected("dead", batch.select(backwards), below, reasons))
                 if ambiguous.any():
                     alike = [AMBIGUOUS_REASON] * int(ambiguous.sum())
                     rejected.append(Rejected("dead", batch.select(ambiguous), bounds[ambiguous].tolist(), alike))
@@ -132,16 +134,19 @@ class Ingest(Operator):
     def _reason(self, why: str, bound: int) -> str:
         return f"{why} {show_ticks(bound, self.schema.domain)}"
 
-    def _dead(self, batch: Batch, mask: np.ndarray, bounds: np.ndarray, why: str) -> Rejected:
-        condemned = bounds[mask].tolist()
-        return Rejected("dead", batch.select(mask), condemned, [self._reason(why, bound) for bound in condemned])
+    def goes_backwards(self, bound: int) -> str:
+        """Why punctuation dies that is below a bound."""
+        return self._reason("punctuation goes backwards, below the bound", bound)
 
-    def ahead(self, batch: Batch, reached: Sequence[int]) -> Rejected:
-        """Rows that are all too far ahead of what had been reached."""
+    def is_ahead(self, reached: int) -> str:
+        """Why a row dies that is too far ahead of what had been reached."""
         assert self.guard is not None
         limit = show_span(self.guard.max_ahead, self.schema.domain)
-        reasons = [self._reason(f"more than {limit} ahead of", tick) for tick in reached]
-        return Rejected("dead", batch, reached, reasons)
+        return self._reason(f"more than {limit} ahead of", reached)
+
+    def ahead(self, batch: Batch, reached: Sequence[int]) -> Rejected:
+        """Rows that are all too far ahead."""
+        return Rejected("dead", batch, reached, [self.is_ahead(tick) for tick in reached])
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """A bound from outside, such as the end of the stream: it also condemns the rows that follow it."""

@@ -5,9 +5,9 @@ and a flag that is true where an operand that SQL evaluates has no value. Operan
 after a null; AND, OR, CASE and COALESCE evaluate what they need. The flag follows the same rules, so a branch that is
 not taken cannot fail. Both stay native.
 
-What only Python can compute (users' functions, and functions of which it is not known that they never fail) is computed
-first, as a column of value and failure, by the same code as in-process; Spark may compute it for rows that do not need
-it, and then its failure does not count.
+What only Python can compute (users' functions, patterns of LIKE that are not constant, and functions of which it is not
+known that they never fail) is computed first, as a column of value and failure, by the same code as in-process; Spark
+may compute it for rows that do not need it, and then its failure does not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from penstock.engines.local.row_functions import RowFunction, row_function
 from penstock.engines.spark import utc
-from penstock.engines.spark.columns import apply, column
+from penstock.engines.spark.columns import apply, leaf
 from penstock.engines.spark.types import spark_type
 from penstock.errors import reason_of
 from penstock.model.schema import DataType, Field, Schema
@@ -31,8 +31,8 @@ from penstock.query.catalog import UserFunction
 
 _TOTAL = frozenset(
     [
-        *("eq", "ne", "lt", "le", "gt", "ge", "null_safe_eq", "not", "like", "length", "lower", "upper", "trim"),
-        *("concat", "substring", "sqrt", "year", "month", "day", "hour", "minute", "second", "date_trunc"),
+        *("eq", "ne", "lt", "le", "gt", "ge", "null_safe_eq", "not", "length", "lower", "upper", "trim"),
+        *("concat", "substring", "sqrt", "year", "month", "day", "hour", "minute", "second"),
         *("greatest", "least", "is_null", "in", "and", "or", "case", "coalesce"),
     ]
 )
@@ -59,7 +59,7 @@ class Attempts:
     def of(self, expression: e.Expression) -> Attempt:
         """An expression over columns of the same names."""
         if not isinstance(expression, e.Call):
-            return Attempt(column(expression, self.functions))
+            return Attempt(leaf(expression))
         args = [self.of(a) for a in expression.args]
         if expression.name in _RULES:
             return Attempt(apply(expression, [a.value for a in args]), _RULES[expression.name](args))
@@ -187,6 +187,12 @@ def _own(call: e.Call, parts: list[Column]) -> Attempt | None:
         value = _TRIED[call.name](parts[0], parts[1])
         return Attempt(value, value.isNull())
     match call.name:
+        case "like":
+            is_checked = isinstance(call.args[1], e.Literal)  # where the query was bound
+            return Attempt(apply(call, parts)) if is_checked else None
+        case "date_trunc":
+            value = apply(call, parts)
+            return Attempt(value, value.isNull())
         case "int_divide":
             least = F.lit(-(2**63)).cast("bigint")
             wrong = (parts[1] == 0) | ((parts[0] == least) & (parts[1] == -1))

@@ -1,7 +1,6 @@
 """A plan as native Spark operators over bounded DataFrames.
 
-A DataFrame has no order of arrival, so nothing in it is late, unless the stream names an arrival column; then the bound
-that precedes each row is a running maximum over that order, and rows can be numbered by it.
+Where streams enter (`entrance`), rows are judged; in an order of arrival they can be numbered too.
 
 A row for which an expression has no value is left out of the result and is a dead letter, which is a query of its own:
 Spark finds the rows, and why they failed is said by the code that evaluates rows in-process.
@@ -18,14 +17,13 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.attempts import Attempt, Attempts
+from penstock.engines.spark.entrance import ARRIVAL, BatchEntrance
 from penstock.engines.spark.letters import LetterWriter
-from penstock.engines.spark.sources import AS_JSON, SparkSource
-from penstock.engines.spark.ticks import ticks_of, time_of
+from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.windows import can_fail, failed_windows, windowed
 from penstock.errors import UnsupportedError
 from penstock.model.letters import DEAD_SCHEMA
-from penstock.model.progress import Bounded, Ordered, Punctuated, span_ticks
 from penstock.query.catalog import Catalog
 from penstock.query.expressions import Expression
 from penstock.query.nodes import (
@@ -41,10 +39,7 @@ from penstock.query.nodes import (
     Union,
     WindowAggregate,
 )
-from penstock.query.predicates import punctuation_predicate, silent_columns
 
-ARRIVAL = "__arrival"
-BOUND = "__bound"
 TIMES = "__times"
 
 
@@ -67,16 +62,17 @@ class BatchLowering:
 
     def __init__(self, catalog: Catalog, sources: Mapping[str, SparkSource]) -> None:
         """`sources` by lower-case name."""
-        self.catalog, self.sources = catalog, sources
+        self.catalog, self.entrance = catalog, BatchEntrance(catalog, sources)
 
     def lower(self, node: Node) -> DataFrame:
         """The DataFrame of a node, with all columns of its schema."""
         match node:
             case Source():
-                return self.judged(node).filter(~self.is_late(node)).select(*node.schema.names)
+                return self.entrance.on_time(node).select(*[f"`{n}`" for n in node.schema.names])
             case NumberRows(input=Source() as source):
                 number = (F.row_number().over(Over.orderBy(ARRIVAL)) - 1).cast("bigint")
-                return self.judged(source).select(*source.schema.names, number.alias(ROW_NUMBER))
+                names = [f"`{n}`" for n in source.schema.names]
+                return self.entrance.judged(source).select(*names, number.alias(ROW_NUMBER))
             case Select():
                 rows, failed, (made,) = self._attempted(node, [node.predicate])
                 kept = rows.filter(made.value if failed is None else made.value & ~failed)
@@ -117,8 +113,10 @@ class BatchLowering:
         return rows, reduce(lambda a, b: a | b, flags) if flags else None, made
 
     def failures(self, plan: Node) -> list[DataFrame]:
-        """The dead letters of the operators of a plan; none of an operator that cannot fail."""
-        return [frame for node in plan.walk() if (frame := self._failures(node)) is not None]
+        """The dead letters of the operators of a plan, none of one that cannot fail; of a stream read twice, once."""
+        entrances = {n.name.lower(): n for n in plan.walk() if isinstance(n, Source)}
+        nodes = [*entrances.values(), *(n for n in plan.walk() if not isinstance(n, Source))]
+        return [frame for node in nodes if (frame := self._failures(node)) is not None]
 
     def _failures(self, node: Node) -> DataFrame | None:
         match node:
@@ -129,10 +127,10 @@ class BatchLowering:
                     return None
                 bad = rows.filter(failed).select(*[f"`{n}`" for n in node.input.schema.names])
             case Source():
-                rows, failed, _ = self._marked(node)
-                if failed is None:
+                dead = self.entrance.dead(node)
+                if dead is None:
                     return None
-                bad = rows.filter(failed).select(*[f"`{n}`" for n in node.schema.names])
+                bad = dead
             case WindowAggregate(window=SlidingWindow() as window) if can_fail(node):
                 bad = failed_windows(self.lower(node.input), node, window, self.catalog)
             case _:
@@ -143,77 +141,3 @@ class BatchLowering:
             yield from writer(batches)
 
         return bad.mapInArrow(apply, spark_ddl(DEAD_SCHEMA))
-
-    # Lateness
-
-    def judged(self, node: Source) -> DataFrame:
-        """The rows of a source with the bound that precedes each; punctuation rows are left out."""
-        source = self.sources[node.name.lower()]
-        rows, failed, is_punctuation = self._marked(node)
-        rows = rows if failed is None else rows.filter(~failed)
-        ticks = ticks_of(f"`{node.schema.time}`", node.schema.domain)
-        bound: Column = F.lit(None).cast("bigint")
-        if source.arrival is not None:
-            bound = self._bound(node, ticks, self._for_all(node, is_punctuation))
-        judged = rows.withColumn(BOUND, bound)
-        return judged.filter(~is_punctuation) if is_punctuation is not None else judged
-
-    def _for_all(self, node: Source, is_punctuation: Column | None) -> Column | None:
-        """Which punctuation speaks for the whole stream."""
-        if is_punctuation is None or not isinstance(node.progress, Punctuated):
-            return None
-        predicate = punctuation_predicate(node.progress, node.schema, self.catalog, node.name)
-        silent = [node.schema.fields[i].name for i in silent_columns(node.progress, predicate, node.schema)]
-        return reduce(lambda found, name: found & F.col(f"`{name}`").isNull(), silent, is_punctuation)
-
-    def _marked(self, node: Source) -> tuple[DataFrame, Column | None, Column | None]:
-        """The rows of a source, of which it cannot be told whether they are punctuation, and which are."""
-        rows = self.sources[node.name.lower()].rows()
-        if not isinstance(node.progress, Punctuated):
-            return rows, None, None
-        attempts = Attempts(self.catalog.functions)
-        made = attempts.of(punctuation_predicate(node.progress, node.schema, self.catalog, node.name))
-        for name, prepared in attempts.prepared:
-            rows = rows.withColumn(name, prepared)
-        return rows, made.failed, F.coalesce(made.value, F.lit(False))
-
-    def _bound(self, node: Source, ticks: Column, is_punctuation: Column | None) -> Column:
-        order = Over.orderBy(ARRIVAL)
-        before = order.rowsBetween(Over.unboundedPreceding, -1)
-        match node.progress:
-            case Ordered():
-                return F.max(ticks).over(before)
-            case Bounded(delay=delay, rows=None):
-                assert delay is not None
-                return F.max(ticks).over(before) - F.lit(span_ticks(delay, node.schema.domain))
-            case Bounded(rows=rows):
-                assert rows is not None
-                return F.max(ticks).over(order.rowsBetween(Over.unboundedPreceding, -rows - 1))
-            case Punctuated():
-                assert is_punctuation is not None
-                return F.max(F.when(is_punctuation, ticks)).over(before)
-            case _:
-                raise UnsupportedError(
-                    "An arrival column cannot be used with per_source() in batch.",
-                    where=node.label,
-                    hint="leave arrival out, or run as a stream or in-process",
-                )
-
-    @staticmethod
-    def is_late(node: Source) -> Column:
-        """Whether the bound before a row condemns it."""
-        ticks = ticks_of(f"`{node.schema.time}`", node.schema.domain)
-        return F.coalesce(ticks < F.col(BOUND), F.lit(False))
-
-    def late(self, node: Source) -> DataFrame:
-        """The late rows: stream, bound, row as JSON."""
-        row = F.to_json(F.struct(*[F.col(f"`{n}`") for n in node.schema.names]), AS_JSON)
-        return (
-            self.judged(node)
-            .filter(self.is_late(node))
-            .select(
-                F.lit(node.name).alias("stream"),
-                time_of(F.col(BOUND), node.schema.domain).alias("bound"),
-                row.alias("row"),
-            )
-        )

@@ -1,14 +1,14 @@
 """Expressions as Spark columns.
 
 Spark's own operators are the meaning the other evaluators copy, so most calls map one to one. What would look at the
-session's time zone is said in UTC instead (`utc.py`). A user's Python function becomes a UDF; timestamps reach it as
-UTC datetimes, as they do in-process.
+session's time zone is said in UTC instead (`utc.py`). What only Python can compute, users' functions above all, is not
+here: see `attempts`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import Column
@@ -18,9 +18,7 @@ from penstock.engines.spark import utc
 from penstock.engines.spark.types import spark_type
 from penstock.model.schema import DataType
 from penstock.query import expressions as e
-from penstock.query.catalog import UserFunction
-from penstock.query.like import expression_of, is_simple, like
-from penstock.query.user_functions import timestamp_aware
+from penstock.query.like import expression_of, is_simple
 
 _BINARY: dict[str, Callable[[Any, Any], Column]] = {
     "add": operator.add,
@@ -57,21 +55,15 @@ _SAME_NAME = frozenset(
 _OTHER_NAME = {"substring": "substr", "int_divide": "div"}
 
 
-def column(expression: e.Expression, functions: Mapping[str, UserFunction]) -> Column:
-    """The Spark column of an expression over columns of the same names."""
-    match expression:
-        case e.Column(name=name):
-            return F.col(f"`{name}`")
-        case e.Literal(value=value, type=type_):
-            return _literal(value, type_)
-        case e.Call(name=name, args=args):
-            if name.startswith(e.USER):
-                return _user(functions[name.removeprefix(e.USER)], expression, functions)
-            return apply(expression, [column(a, functions) for a in args])
+def leaf(expression: e.Column | e.Literal) -> Column:
+    """The Spark column of a column of the same name, or of a constant."""
+    if isinstance(expression, e.Column):
+        return F.col(f"`{expression.name}`")
+    return _literal(expression.value, expression.type)
 
 
 def apply(call: e.Call, parts: list[Column]) -> Column:
-    """A call that is not of a user's function, over the columns of its arguments."""
+    """A call over the columns of its arguments; the pattern of LIKE is a constant."""
     name, args = call.name, call.args
     if name == "cast":
         return _cast(parts[0], args[0].type, call.type)
@@ -111,15 +103,13 @@ def _cast(part: Column, source: DataType, target: DataType) -> Column:
 
 def _like(parts: list[Column], pattern: e.Expression) -> Column:
     """Spark's own where it tries one place only; it would try every combination of places of several `%`."""
-    if isinstance(pattern, e.Literal):
-        if pattern.value is None:
-            return F.lit(None).cast("boolean")
-        text = str(pattern.value)
-        if is_simple(text):
-            return F.call_function("like", *parts)
-        return parts[0].rlike(rf"(?s)\A{expression_of(text)}\z")
-    matches = F.udf(lambda text, pattern: None if text is None or pattern is None else like(text, pattern), "boolean")
-    return matches(*parts)
+    assert isinstance(pattern, e.Literal)
+    if pattern.value is None:
+        return F.lit(None).cast("boolean")
+    text = str(pattern.value)
+    if is_simple(text):
+        return F.call_function("like", *parts)
+    return parts[0].rlike(rf"(?s)\A{expression_of(text)}\z")
 
 
 def _call(name: str, parts: list[Column], type_: str) -> Column:
@@ -155,15 +145,3 @@ def _either(conditions: list[Column]) -> Column:
         odd = conditions[-1:] if len(conditions) % 2 else []
         conditions = [a | b for a, b in pairs] + odd
     return conditions[0]
-
-
-def _user(function: UserFunction, call: e.Call, functions: Mapping[str, UserFunction]) -> Column:
-    """A UDF that is handed ticks for timestamps, so that the session's time zone plays no part."""
-    times = [a.type.name == "timestamp" for a in call.args]
-    returns_time = call.type.name == "timestamp"
-    parts = [column(a, functions) for a in call.args]
-    parts = [F.unix_micros(p) if is_time else p for p, is_time in zip(parts, times, strict=True)]
-    aware = timestamp_aware(function.function, times, call.type, function.name)
-    udf = F.udf(aware, "bigint" if returns_time else str(call.type))
-    result = udf(*parts)
-    return F.timestamp_micros(result) if returns_time else result

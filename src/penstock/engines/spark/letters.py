@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from penstock.algorithms.progress.ingest import AMBIGUOUS_REASON, Ingest
 from penstock.algorithms.progress.marks import PunctuationMarks
 from penstock.algorithms.relational.attempt import by_row
 from penstock.algorithms.relational.project import ProjectOperator
 from penstock.algorithms.relational.select import SelectOperator
 from penstock.engines.local.builder import Builder
+from penstock.engines.spark import entrance
 from penstock.model.batch import Row, rows_of, table_of
 from penstock.model.letters import DEAD_SCHEMA, plain_text, row_text
 from penstock.model.schema import Schema
@@ -33,7 +35,10 @@ class LetterWriter:
     catalog: Catalog
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For `mapInArrow` over the rows that failed; for an aggregate they are windows, keys and the reason."""
+        """For `mapInArrow` over the rows that failed.
+
+        For an aggregate they are windows, keys and the reason; for a source, rows, why and the tick that condemned it.
+        """
         node = self.node
         streams = ", ".join(dict.fromkeys(n.name for n in node.walk() if isinstance(n, Source)))
         is_aggregate = isinstance(node, WindowAggregate)
@@ -44,20 +49,38 @@ class LetterWriter:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             rows = rows_of(table.select(list(range(len(schema)))).cast(schema.arrow))
-            reasons = table.column(len(schema)).to_pylist() if is_aggregate else self._reasons(rows)
+            said = [table.column(i).to_pylist() for i in range(len(schema), table.num_columns)]
+            if isinstance(node, Source):
+                reasons = self._refusals(node, rows, *said)
+            else:
+                reasons = said[0] if is_aggregate else self._reasons(rows)
             letters = [
                 (streams, operator, plain_text(reason), row_text(schema, row))
                 for row, reason in zip(rows, reasons, strict=True)
             ]
             yield from table_of(DEAD_SCHEMA, letters).to_batches()
 
+    def _refusals(self, source: Source, rows: list[Row], whys: list[str], ticks: list[int]) -> list[str]:
+        """Why rows die where their stream enters."""
+        ingest = Builder(self.catalog).operator(source)
+        assert isinstance(ingest, Ingest)
+        reasons = []
+        for row, why, tick in zip(rows, whys, ticks, strict=True):
+            match why:
+                case entrance.UNJUDGED:
+                    assert isinstance(ingest.marks_of, PunctuationMarks)
+                    reasons.append(ingest.marks_of.reason(row))
+                case entrance.AMBIGUOUS:
+                    reasons.append(AMBIGUOUS_REASON)
+                case entrance.BACKWARDS:
+                    reasons.append(ingest.goes_backwards(tick))
+                case _:
+                    reasons.append(ingest.is_ahead(tick))
+        return reasons
+
     def _reasons(self, rows: list[Row]) -> list[str]:
-        builder = Builder(self.catalog)
-        if isinstance(self.node, Source):
-            marks = builder.marks_of(self.node)
-            assert isinstance(marks, PunctuationMarks)
-            return [marks.reason(row) for row in rows]
-        operator = builder.operator(self.node)
+        """Why an operator failed on rows."""
+        operator = Builder(self.catalog).operator(self.node)
         assert isinstance(operator, SelectOperator | ProjectOperator)
         reasons = []
         for row in rows:

@@ -21,7 +21,8 @@ def time_of(ticks: Column, domain: Domain) -> Column:
 def floor_div(value: Column, divisor: int) -> Column:
     """The greatest whole number not above the quotient, for negative values too."""
     by = long(divisor)
-    return F.call_function("div", value - F.pmod(value, by), by)
+    whole = F.call_function("div", value, by)
+    return F.when(value % by < 0, whole - 1).otherwise(whole)
 
 
 def long(value: int) -> Column:

@@ -35,9 +35,9 @@ def part_of(name: str, time: Column) -> Column:
 
 
 def truncated(unit: str, time: Column) -> Column:
-    """A time cut down to a second, minute, hour or day of UTC."""
+    """A time cut down to a second, minute, hour or day of UTC; null where that is before all time."""
     micros = F.unix_micros(time)
-    return F.timestamp_micros(micros - F.pmod(micros, long(_UNITS[unit])))
+    return F.timestamp_micros(F.try_subtract(micros, F.pmod(micros, long(_UNITS[unit]))))
 
 
 def start_of(date: Column) -> Column:

@@ -31,9 +31,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from penstock.engines.spark.columns import column
+from penstock.engines.spark.attempts import Attempts
 from penstock.engines.spark.session import other_meaning
-from penstock.engines.spark.sources import SparkSource
+from penstock.engines.spark.sources import AS_JSON, SparkSource
 from penstock.errors import StreamError
 from penstock.model.progress import Progress, Punctuated
 from penstock.model.time import END_OF_TIME, Domain, to_ticks
@@ -52,15 +52,29 @@ def watermarked(name: str, source: SparkSource, progress: Progress, catalog: Cat
     """The rows of a punctuated stream with the column `event_time`, whose watermark follows the punctuation."""
     _check(name, source, progress)
     assert isinstance(progress, Punctuated)
-    predicate = column(punctuation_predicate(progress, source.schema, catalog, name), catalog.functions)
-    is_punctuation = F.coalesce(predicate, F.lit(False))
+    rows, is_punctuation = _marked(name, source, progress, catalog)
     time = _milliseconds(source)
     bound = F.greatest(F.lit(0), F.least(time, F.lit(_DELAY - 1)))
     micros = F.when(is_punctuation, (bound + _DELAY) * 1_000).otherwise(_within_range(name, time) * 1_000 + 500)
-    timed = source.rows().withColumn(EVENT_TIME, F.timestamp_micros(micros))
+    timed = rows.withColumn(EVENT_TIME, F.timestamp_micros(micros)).select(*source.rows().columns, EVENT_TIME)
     is_data = F.col(EVENT_TIME) < F.timestamp_millis(F.lit(_DELAY))
     barrier = F.spark_partition_id() >= 0  # always true, which the optimiser does not know (of rand() it does)
     return timed.withWatermark(EVENT_TIME, f"{DELAY_DAYS} days").filter(is_data & barrier)
+
+
+def _marked(name: str, source: SparkSource, progress: Punctuated, catalog: Catalog) -> tuple[DataFrame, Column]:
+    """The rows, and which of them are punctuation; an error where that cannot be told: nobody keeps dead letters."""
+    attempts = Attempts(catalog.functions)
+    made = attempts.of(punctuation_predicate(progress, source.schema, catalog, name))
+    rows = source.rows()
+    for column, prepared in attempts.prepared:
+        rows = rows.withColumn(column, prepared)
+    value = F.coalesce(made.value, F.lit(False))
+    if made.failed is None:
+        return rows, value
+    row = F.to_json(F.struct(*[F.col(f"`{n}`") for n in source.schema.names]), AS_JSON)
+    text = F.concat(F.lit(f"It cannot be told whether a row of stream {name} is punctuation: "), row)
+    return rows, F.when(made.failed, F.raise_error(text).cast("boolean")).otherwise(value)
 
 
 def _milliseconds(source: SparkSource) -> Column:

@@ -22,12 +22,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.algorithms.aggregates.columnar import ColumnarAggregate
+from penstock.algorithms.aggregates.functions import sum_overflow
 from penstock.algorithms.aggregates.measures import Measure
 from penstock.algorithms.operator import Rejected
 from penstock.engines.local.builder import Builder
 from penstock.engines.spark.distinct import distinct_counts, joined
 from penstock.engines.spark.ticks import floor_div, long, ticks_of, time_of
 from penstock.engines.spark.types import spark_ddl
+from penstock.errors import reason_of
 from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.schema import Schema
@@ -232,9 +234,9 @@ def _grouped(
     made = [value_of(a) for a in node.aggregates]
     values = [value.alias(a.name) for (value, _), a in zip(made, node.aggregates, strict=True)]
     reasons = [
-        F.when(failed, F.lit(f"Arithmetic overflow in {a.function}: it does not fit {a.type}"))
-        for (_, failed), a in zip(made, node.aggregates, strict=True)
-        if failed is not None
+        F.when(failed, F.lit(reason_of(sum_overflow())))
+        for _, failed in made
+        if failed is not None  # see `can_fail`
     ]
     reason = [F.coalesce(*reasons).alias(REASON)] if reasons else []
     # A grouping without aggregates is a duplicate elimination over windows.
