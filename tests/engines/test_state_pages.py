@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from penstock.engines.local.builder import Builder
 from penstock.engines.local.graph import GraphNode, QueryGraph
 from penstock.engines.spark.host import StatePages
-from penstock.engines.spark.manifest import check_manifest, manifest_of
+from penstock.engines.spark.manifest import check_manifest, keep_manifest, manifest_of
 from penstock.errors import CheckpointError
 from penstock.model.batch import Batch
 from penstock.model.plain import decode, encode
@@ -19,6 +20,7 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.query.binder import bind
 from penstock.query.catalog import Catalog, StreamInfo
+from penstock.storage.files import Place, place_of
 
 SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("v", "int")], "ts")
 SQL = "SELECT k, max(v) AS m [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k"
@@ -158,6 +160,7 @@ def test_a_manifest_is_read_again() -> None:
         (b"[]", "The manifest is damaged or cut short."),
         (b"{}", "The manifest is damaged or cut short."),
         (b"\xff\xfe", "The manifest is damaged or cut short."),
+        (manifest(named="yes"), "The manifest is damaged or cut short."),
         (manifest(kinds=[]), "The manifest is damaged or cut short."),
         (manifest(kinds={}), "The manifest is damaged or cut short."),
         (manifest(query={}), "The description of the checkpoint is damaged."),
@@ -177,3 +180,45 @@ def test_a_manifest_of_a_newer_or_another_algorithm_is_told_before_anything_star
         kinds = {i: had if kind == "columnar panes" else [kind, version] for i, (kind, version) in now["kinds"].items()}
         with pytest.raises(CheckpointError, match=said):
             check_manifest(manifest(kinds=kinds), now, "home")
+
+
+def kept(home: Place, named: bool, asked: int | None = None) -> dict[str, Any]:
+    now = manifest_of(bind(SQL, catalog()), catalog())
+    return keep_manifest(home, now, asked, buckets=4, named=named, sql=SQL)
+
+
+def began(home: Place) -> Place:
+    (home / "checkpoint" / "offsets" / "0").write(b"v1")
+    return home
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_manifest_says_whether_sources_go_by_names(named: bool, tmp_path: Path) -> None:
+    home = place_of(tmp_path)
+    assert kept(home, named)["buckets"] == 4
+    assert kept(began(home), named)["named"] is named
+    with pytest.raises(CheckpointError, match="keeps its sources in another way"):
+        kept(home, not named)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_where_an_earlier_release_kept_how_sources_go(named: bool, tmp_path: Path) -> None:
+    home = place_of(tmp_path)
+    (home / "manifest.json").write(manifest())
+    kept(home, named)  # nothing has run yet
+    with pytest.raises(CheckpointError, match="not known how the checkpoint keeps its sources") as lost:
+        kept(began(home), named)
+    assert (lost.value.got, lost.value.where) == ("no sources.json", str(home))
+    for damaged in ([], {}, {"named": "yes"}):
+        (home / "sources.json").write_json(damaged)
+        with pytest.raises(CheckpointError, match="not known how the checkpoint keeps its sources"):
+            kept(home, named)
+    (home / "sources.json").write_json({"named": named})
+    kept(home, named)
+    with pytest.raises(CheckpointError, match="keeps its sources in another way"):
+        kept(home, not named)
+
+
+def test_a_checkpoint_without_its_manifest_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="has lost its manifest"):
+        kept(began(place_of(tmp_path)), False)

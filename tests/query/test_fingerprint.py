@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,10 +48,11 @@ def description(
     aggregate: Any = None,
     time: str = "ts",
     max_ahead: int | None = None,
+    time_format: str | None = None,
 ) -> dict[str, Any]:
     catalog = Catalog()
     pairs = [(c.split(maxsplit=1)[0], c.split(maxsplit=1)[1]) for c in columns.split(", ")]
-    schema = schema_of(pairs, time)
+    schema = replace(schema_of(pairs, time), time_format=time_format)
     for name in ("s", "z"):
         catalog.add_stream(StreamInfo(name, schema, progress or bounded("5 seconds"), StreamProperties(), max_ahead))
     catalog.functions["f"] = UserFunction("f", function, parse_type("int"), version)
@@ -224,3 +226,13 @@ def test_every_process_gives_the_same_description() -> None:
     ]
     assert told[0] == told[1] == told[2]
     assert set(json.loads(told[0])["functions"]) == {"f", "share"}
+
+
+def test_times_that_would_be_read_otherwise_are_told() -> None:
+    seconds, thousandths = description(time_format="epoch_s"), description(time_format="epoch_ms")
+    check(seconds, description(time_format="epoch_s"), "flows/x")
+    assert "time_format of stream s: was 'epoch_s', is 'epoch_ms'" in refusal(seconds, thousandths)
+    assert "time_format of stream s: was none, is 'epoch_s'" in refusal(description(), seconds)
+    for stream in seconds["streams"].values():
+        del stream["time_format"]  # as an earlier release wrote it
+    check(seconds, thousandths, "flows/x")

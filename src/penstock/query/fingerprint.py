@@ -36,6 +36,7 @@ def describe(plan: Node, catalog: Catalog) -> dict[str, Any]:
         if isinstance(each.node, Source):
             fields = [f for f in each.node.schema.fields if each.reads is None or f.name in each.reads]
             said = streams.setdefault(each.node.name.lower(), {"time": each.node.schema.time, "columns": {}})
+            said["time_format"] = each.node.schema.time_format
             said["columns"] |= {f.name: str(f.type) for f in fields}
             if each.reads is None:
                 said["order"] = ", ".join(f.name for f in fields)
@@ -131,6 +132,9 @@ def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
         old, new = was[name], now[name]
         if old["time"] != new["time"]:
             yield Difference(f"time of stream {name}", old["time"], new["time"])
+        formats = [of.get("time_format", new["time_format"]) for of in (old, new)]  # an earlier release did not say
+        if formats[0] != formats[1]:
+            yield Difference(f"time_format of stream {name}", *["none" if f is None else repr(f) for f in formats])
         if old["progress_form"] != new["progress_form"]:
             yield Difference(f"progress of stream {name}", old["progress"], new["progress"])
         if old["max_ahead"] != new["max_ahead"]:

@@ -1,8 +1,8 @@
 """What a checkpoint on Spark belongs to, and whether a query may go on from it.
 
 The manifest is written once, before the first micro-batch: the format, the query's description
-(`penstock.query.fingerprint`), the kind and version of every operator's pages, and the number of buckets. It is JSON,
-so that people can read it. A refusal says which part differs.
+(`penstock.query.fingerprint`), the kind and version of every operator's pages, the number of buckets, and whether the
+checkpoint keeps its sources by name. It is JSON, so that people can read it. A refusal says which part differs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,75 @@ from penstock.errors import CheckpointError
 from penstock.query.catalog import Catalog
 from penstock.query.fingerprint import check
 from penstock.query.nodes import Node
+from penstock.storage.files import Place
+
+MANIFEST = "manifest.json"
 
 
 def manifest_of(plan: Node, catalog: Catalog) -> dict[str, Any]:
     """The manifest of a query, but for the number of its buckets; it goes through JSON unchanged."""
     return {"format": FORMAT_VERSION, **QueryGraph(plan, Builder(catalog, by_row=False)).describe()}
+
+
+def keep_manifest(
+    home: Place, now: dict[str, Any], asked: int | None, *, buckets: int, named: bool, sql: str
+) -> dict[str, Any]:
+    """The manifest of a home, written if this is its first start; raise if the query cannot go on from there.
+
+    `asked` is the number of buckets that was asked for, `buckets` the one that a first start takes.
+    """
+    file = home / MANIFEST
+    began = any(n.isdigit() for n in (home / "checkpoint" / "offsets").files())
+    if not file.exists():
+        if began:
+            raise CheckpointError(
+                "A checkpoint has lost its manifest, so nobody can tell what it is of.",
+                where=str(home),
+                got=f"no {MANIFEST}",
+                hint=f"put {MANIFEST} back, or start over with another flow path and another folder",
+            )
+        file.write(json.dumps({**now, "buckets": buckets, "named": named, "sql": sql}, indent=2).encode())
+    saved = check_manifest(file.read(), now, str(home), asked)
+    _check_names(home, saved["named"] if "named" in saved else _named_beside(home, named, began=began), named)
+    return saved
+
+
+def _named_beside(home: Place, named: bool, *, began: bool) -> bool:
+    """Whether sources go by names, where an earlier release has kept that in a file of its own."""
+    file = home / "sources.json"
+    try:
+        found = file.read_json()
+    except FileNotFoundError:
+        if not began:
+            return named
+        raise _lost_names(home, "no sources.json") from None
+    if not isinstance(found, dict) or not isinstance(found.get("named"), bool):
+        raise _lost_names(home, f"sources.json: {json.dumps(found)[:80]}")
+    return bool(found["named"])
+
+
+def _lost_names(home: Place, got: str) -> CheckpointError:
+    return CheckpointError(
+        "It is not known how the checkpoint keeps its sources.",
+        where=str(home),
+        got=got,
+        hint="put sources.json back, with named true if every stream was declared over a reader that is not loaded",
+    )
+
+
+def _check_names(home: Place, saved: bool, named: bool) -> None:
+    """A checkpoint keeps to names or to numbers: under the other its sources would be read from the beginning."""
+    if saved == named:
+        return
+    had, has = ("names", "numbers") if saved else ("numbers", "names")
+    raise CheckpointError(
+        "The checkpoint keeps its sources in another way.",
+        where=str(home),
+        got=f"it goes by {had}, and now they would go by {has}",
+        hint="declare every stream over a reader that is not loaded, as before"
+        if saved
+        else "declare the streams over loaded DataFrames, as before",
+    )
 
 
 def check_manifest(text: bytes | str, now: dict[str, Any], where: str, buckets: int | None = None) -> dict[str, Any]:
@@ -75,6 +139,7 @@ def _read(text: bytes | str, where: str) -> dict[str, Any]:
         saved.keys() >= {"query", "kinds", "buckets"}
         and isinstance(saved["kinds"], dict)
         and isinstance(saved["buckets"], int)
+        and isinstance(saved.get("named", False), bool)
     ):
         raise _damaged(where, "parts are missing")
     return saved

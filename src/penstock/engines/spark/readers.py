@@ -15,11 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.engines.spark.serving import EVOLUTION, served
-from penstock.errors import CheckpointError
-from penstock.storage.files import Place
 
 CONTROL = "penstock_control"
-SOURCES = "sources.json"
 
 
 def is_reader(source: object) -> bool:
@@ -43,21 +40,3 @@ def loaded(spark: Any, reader: Any, name: str) -> Any:
         return reader.load()
     with served(spark, {} if names_are_on(spark) else {EVOLUTION: "true"}):
         return reader.name(name.lower()).load()
-
-
-def check_names(home: Place, *, named: bool) -> None:
-    """A checkpoint keeps to names or to numbers: under the other its sources would be read from the beginning."""
-    file = home / SOURCES
-    if not file.exists():
-        file.write_json({"named": named})
-    saved = bool(file.read_json()["named"])
-    if saved != named:
-        had, has = ("names", "numbers") if saved else ("numbers", "names")
-        raise CheckpointError(
-            "The checkpoint keeps its sources in another way.",
-            where=str(home),
-            got=f"it goes by {had}, and now they would go by {has}",
-            hint="declare every stream over a reader that is not loaded, as before"
-            if saved
-            else "declare the streams over loaded DataFrames, as before",
-        )

@@ -8,7 +8,6 @@ unless they were sent elsewhere.
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Callable, Mapping
@@ -16,8 +15,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from penstock.engines.spark.failure import failure_of, told
-from penstock.engines.spark.manifest import check_manifest, manifest_of
-from penstock.engines.spark.readers import check_names
+from penstock.engines.spark.manifest import keep_manifest, manifest_of
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.writing import KINDS, Output, Writer
@@ -194,11 +192,12 @@ def _streaming(
     limit: DeadLimit,
 ) -> Any:
     """The streaming query, after every check."""
-    kept = _check_manifest(home.place, query, buckets)
+    fresh = query.hosted(buckets=buckets)
+    now = manifest_of(query.plan, query.catalog)
+    kept = keep_manifest(home.place, now, buckets, buckets=fresh.buckets, named=fresh.named, sql=query.sql)
     control = home.place / "control"
     control.make_folder()
-    hosted = query.hosted(control=control.uri, buckets=kept)
-    check_names(home.place, named=hosted.named)
+    hosted = query.hosted(control=control.uri, buckets=int(kept["buckets"]))
     schemas = {"result": query.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
     places = {
         "result": targets[0],
@@ -303,21 +302,3 @@ def _check_open(home: Place, last: Record | None) -> None:
             hint="give the query another name or flow path; to go on later, use run.stop(), or run.finish() without "
             "for_good where windows come to an end",
         )
-
-
-def _check_manifest(home: Place, query: Startable, buckets: int | None) -> int:
-    """A checkpoint belongs to one query and one format, and keeps its number of buckets, which is given back."""
-    file = home / "manifest.json"
-    now = manifest_of(query.plan, query.catalog)
-    if file.exists():
-        return int(check_manifest(file.read(), now, str(home), buckets)["buckets"])
-    if any(n.isdigit() for n in (home / "checkpoint" / "offsets").files()):
-        raise CheckpointError(
-            "A checkpoint has lost its manifest, so nobody can tell what it is of.",
-            where=str(home),
-            got="no manifest.json",
-            hint="put manifest.json back, or start over with another flow path and another folder",
-        )
-    chosen: int = query.hosted(buckets=buckets).buckets
-    file.write(json.dumps({**now, "buckets": chosen, "sql": query.sql}, indent=2).encode())
-    return chosen
