@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -103,3 +104,38 @@ def test_a_total_that_does_not_fit_costs_its_window_and_is_told(spark: SparkSess
     letters = q.dead_letters.collect()
     assert len(letters) == (4 if "SLIDE 1" in clause else 1)  # the windows that hold t = 0
     assert all("overflow" in letter.reason.lower() for letter in letters)
+
+
+FIRST = "(t - INTERVAL 106000000 days - INTERVAL 772445 days - INTERVAL 4 hours)"
+"""Of a row at the start of 2026, less than a minute after the first moment that 64 bits of microseconds can say."""
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f"date_trunc('day', {FIRST})", f"date_trunc('second', {FIRST})", f"year({FIRST})", f"day({FIRST})",
+        f"hour({FIRST})", f"second({FIRST})", "substring(x, n)", "substring(x, 2, n)", "x LIKE y", "NOT x LIKE y",
+        "CASE WHEN n > 0 THEN x LIKE y ELSE x LIKE 'a%' END", "x LIKE concat(x, '%')",
+    ],
+)  # fmt: skip
+def test_no_value_stops_a_job(expression: str, spark: SparkSession) -> None:
+    """At the ends of time and of integers, and with patterns of which only some rows have a wrong one."""
+    start = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    rows: list[dict[str, object]] = [
+        {"t": start, "n": 2**40, "x": "abc", "y": "a%"},
+        {"t": start, "n": -(2**40), "x": "a\\b", "y": "a\\b"},
+        {"t": start, "n": None, "x": None, "y": "\\"},
+        {"t": start, "n": 1, "x": "%", "y": "\\%"},
+    ]
+    schema = "t timestamp, n bigint, x string, y string"
+    found = []
+    for flow, source in (
+        (pk.Flow(), spark.createDataFrame(rows, schema).toArrow()),
+        (pk.Flow(spark), spark.createDataFrame(rows, schema)),
+    ):
+        q: Any = flow.stream("s", source, time="t").query(f"SELECT n, x, y, {expression} AS z FROM s")
+        values = sorted(map(repr, q.collect().to_pylist()))
+        letters = q.dead_letters if flow.engine == "local" else q.dead_letters.toArrow()
+        found.append((values, sorted((str(r["reason"]), str(r["row"])) for r in letters.to_pylist())))
+    assert found[0] == found[1]
+    assert len(found[0][0]) + len(found[0][1]) == len(rows)

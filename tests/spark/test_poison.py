@@ -33,10 +33,12 @@ POISON = (
     "d * 10", "d / v", "d % v", "CAST(d AS INT)", "CAST(d AS DECIMAL(10,2))",
     "moody(CAST(moody(v) AS INT))",
     "w div -1", "CAST(CAST(w AS DOUBLE) * 1e10 AS BIGINT)", "ceil(w * 1e0 * 10)", "CAST(text AS DOUBLE) / v",
+    "CASE WHEN k LIKE text THEN 1 ELSE 2 END",
 )  # fmt: skip
 PREDICATES = (
     "100 div v > 10", "v > 3 AND 100 div (v - 5) > 0", "v < 3 OR moody(v) > 10", "NOT (w + 1 > 0)",
     "CAST(text AS INT) IS NULL", "v IN (1, 100 div w, 3)", "moody(v) BETWEEN 1 AND 20", "coalesce(moody(v), v) <=> 4",
+    "NOT k LIKE text",
 )  # fmt: skip
 
 
@@ -92,7 +94,7 @@ def some_rows(rng: random.Random) -> tuple[tuple[Row, ...], ...]:
                 rng.choice(["a", "b", None]),
                 rng.choice([None, *range(-1, 16)]),
                 rng.choice([None, 0, 1, 3, 2**31, 2**62, 2**63 - 1, -(2**63)]),
-                rng.choice([None, "1", "x", "", "99"]),
+                rng.choice([None, "1", "x", "", "99", "\\a"]),
                 rng.choice([None, Decimal("1.50"), Decimal("0.00"), wide, wide.copy_negate()]),
             )
         )
