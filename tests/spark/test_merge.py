@@ -151,3 +151,16 @@ def test_an_aggregate_over_revisions_counts_each_event_once(spark: Any) -> None:
     query: Any = flow.query("SELECT count(*) AS n, max(ve) AS last [RANGE 10, SLIDE 10, WA at] FROM clean")
     assert "settled, since WindowAggregate takes no revisions" in query.explain()
     assert [(r["n"], r["last"]) for r in query.collect().to_pylist()] == [(2, 12)]
+
+
+def test_what_replicas_differ_in_is_told_where_a_batch_is_hosted(spark: Any) -> None:
+    flow = pk.Flow(spark)
+    for name, third in (("a", 3), ("b", 99)):
+        rows = [(t, "x", third if t == 3 else t) for t in range(8)]
+        flow.stream(name, frame(spark, rows), time="ts", progress=pk.bounded(0))
+    query: Any = flow.merge("m", ["a", "b"], key=["k"], driver="a").query("SELECT ts, k, v FROM m")
+    assert sorted(r["v"] for r in query.collect().to_pylist()) == list(range(8))
+    assert {(r.stream, r.reason, r.row) for r in query.dead_letters.collect()} == {
+        ("a, b", "diverged: b has [3, 4) where the output has nothing: (3, 'x', 99)", '{"ts": 3, "k": "x", "v": 99}'),
+        ("a, b", "diverged: b has nothing where the output has [3, 4): (3, 'x', 3)", '{"ts": 3, "k": "x", "v": 3}'),
+    }

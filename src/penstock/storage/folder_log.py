@@ -3,7 +3,8 @@
 An entry says which files the micro-batches `first` to `last` wrote and the frontier after them. It is put in a file of
 its own; after `LOOSE` of them they are folded into one file, a segment, and `FAN` segments of a size into a larger one.
 So a folder of N micro-batches has O(log N) files of log, an entry is copied O(log N) times in all, and a reader that
-knows its place reads only what is newer. What a segment covers is known by its name; where two overlap, because a fold
+knows its place reads only what is newer. A folder that forgets rows after a time folds once only, and has N / `LOOSE`
+files of the N that it keeps. What a segment covers is known by its name; where two overlap, because a fold
 was interrupted, the wider one counts.
 
 No file system lists a folder in one moment: of entries that are folded meanwhile, a listing may show neither the old
@@ -12,7 +13,8 @@ before it looks again. What only the oldest entries lack was forgotten.
 
 With compaction, folding also writes the rows of many small files into one larger file. The entry then has *parts*, the
 number of rows of each micro-batch in order, so that a reader in the middle knows where to go on; parts that are more
-than `HISTORY` micro-batches old are forgotten, and whoever is that far behind starts from the beginning.
+than `HISTORY` micro-batches old are forgotten, and whoever is that far behind goes on by the rows that it has counted,
+or starts from the beginning.
 """
 
 from __future__ import annotations

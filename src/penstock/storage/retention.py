@@ -14,9 +14,9 @@ class Retention:
     """What is kept of a run, and for how long; results are kept for good.
 
     `records` of the log, for whoever wants to look back: the last one is all that the run itself needs. Late rows and
-    dead letters for a time such as `30 days`, or for good. With `compact`, small files are written together as they
-    pile up; readers of the log do not notice, and whoever lists the folder at that moment may miss rows, never see one
-    twice.
+    dead letters for a time such as `30 days`, or for good; they are forgotten when new ones come. With `compact`, small
+    files are written together as they pile up; readers of the log do not notice, and whoever lists the folder at
+    that moment may miss rows, never see one twice.
     """
 
     records: int = KEEP

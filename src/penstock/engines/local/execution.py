@@ -3,8 +3,9 @@
 Several streams are read in turn, a batch from each. At the end of each of them a closing punctuation is implied, so
 that a stream that has ended holds back no other, and every window up to the last row's is put out.
 
-What comes of one element is handed on in portions as it is made, so a bound that closes very many windows never has
-them all in memory. Whoever touches the execution meanwhile has the element run to its end first.
+While sources are `run`, what comes of one element is handed on in portions as it is made, so a bound that closes very
+many windows never has them all in memory. Whoever touches the execution meanwhile has the element run to its end first,
+and whoever feeds it by hand is given all that comes of an item at once.
 """
 
 from __future__ import annotations
