@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -66,8 +67,9 @@ def seen(query: Any) -> tuple[list[Any], list[Any], list[Any]]:
         query.collect(),
         *(x if isinstance(x, pa.Table) else x.toArrow() for x in (query.late, query.dead_letters)),
     ]
-    results, late, dead = (sorted((tuple(r.values()) for r in table.to_pylist()), key=repr) for table in tables)
-    return results, late, dead
+    results, late, dead = ([tuple(r.values()) for r in table.to_pylist()] for table in tables)
+    late = [(stream, bound, json.loads(row)) for stream, bound, row in late]
+    return sorted(results, key=repr), sorted(late, key=repr), sorted(dead, key=repr)
 
 
 @pytest.mark.parametrize("progress", EVERY, ids=str)

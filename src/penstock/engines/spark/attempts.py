@@ -32,7 +32,7 @@ from penstock.query.catalog import UserFunction
 _TOTAL = frozenset(
     [
         *("eq", "ne", "lt", "le", "gt", "ge", "null_safe_eq", "not", "length", "lower", "upper", "trim"),
-        *("concat", "substring", "sqrt", "year", "month", "day", "hour", "minute", "second"),
+        *("concat", "sqrt", "year", "month", "day", "hour", "minute", "second"),
         *("greatest", "least", "is_null", "in", "and", "or", "case", "coalesce"),
     ]
 )
@@ -190,6 +190,9 @@ def _own(call: e.Call, parts: list[Column]) -> Attempt | None:
         case "like":
             is_checked = isinstance(call.args[1], e.Literal)  # where the query was bound
             return Attempt(apply(call, parts)) if is_checked else None
+        case "substring":
+            fits = all(isinstance(a, e.Literal) or a.type.bits <= 32 for a in call.args[1:])
+            return Attempt(apply(call, parts)) if fits else None  # Spark counts characters by 32 bits
         case "date_trunc":
             value = apply(call, parts)
             return Attempt(value, value.isNull())

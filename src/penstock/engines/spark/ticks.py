@@ -19,10 +19,9 @@ def time_of(ticks: Column, domain: Domain) -> Column:
 
 
 def floor_div(value: Column, divisor: int) -> Column:
-    """The greatest whole number not above the quotient, for negative values too."""
+    """The greatest whole number not above the quotient, for negative values too, except within one of the least."""
     by = long(divisor)
-    whole = F.call_function("div", value, by)
-    return F.when(value % by < 0, whole - 1).otherwise(whole)
+    return F.call_function("div", value - F.pmod(value, by), by)
 
 
 def long(value: int) -> Column:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from penstock.engines.spark.ticks import floor_div, long
+from penstock.engines.spark.ticks import long
 from penstock.model.time import DAY, HOUR, MINUTE, SECOND
 
 _BLANK = r"[\x00-\x20\x7f]*"
@@ -29,9 +29,15 @@ def part_of(name: str, time: Column) -> Column:
     """A part of a time as it is in UTC: year, month, day, hour, minute, second."""
     micros = F.unix_micros(time)
     if name in CALENDAR:
-        return F.call_function(name, F.date_from_unix_date(floor_div(micros, DAY).cast("int")))
+        return F.call_function(name, F.date_from_unix_date(_whole(micros, DAY).cast("int")))
     unit, wraps = _CLOCK[name]
-    return F.pmod(floor_div(micros, unit), long(wraps)).cast("int")
+    return F.pmod(_whole(micros, unit), long(wraps)).cast("int")
+
+
+def _whole(micros: Column, unit: int) -> Column:
+    """How many whole units a time is, rounded down, for the first times that there are too."""
+    towards_zero = F.call_function("div", micros, long(unit))
+    return F.when(micros % long(unit) < 0, towards_zero - 1).otherwise(towards_zero)
 
 
 def truncated(unit: str, time: Column) -> Column:
