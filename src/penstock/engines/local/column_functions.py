@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import EvaluationError
 from penstock.model.schema import VOID, DataType, Schema
 from penstock.model.text import read_timestamp
 from penstock.query.expressions import Call, Column, Expression, Literal, walk
+from penstock.query.functions import overflow
 from penstock.query.like import ESCAPE, linear_expression_of
 from penstock.query.typing import common_type
 
@@ -99,7 +99,8 @@ def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction 
                 return _like(pattern.value, parts[0])
         case "time_add":
             return lambda table: pc.cast(
-                _checked(pc.add_checked, pc.cast(parts[0](table), pa.int64()), parts[1](table)), call.type.arrow
+                _checked(pc.add_checked, pc.cast(parts[0](table), pa.int64()), parts[1](table), call.type),
+                call.type.arrow,
             )
         case "cast":
             widens = types[0].is_integer and (
@@ -175,16 +176,16 @@ def _arithmetic(name: str, parts: list[ColumnFunction], type_: DataType) -> Colu
             zero = pc.equal(right, pa.scalar(0.0, type_.arrow))
             if zero.as_py() if isinstance(zero, pa.Scalar) else pc.any(pc.and_(zero, pc.is_valid(left))).as_py():
                 raise NotColumnar  # by rows the error names the case, and a null dividend is no error
-        return _checked(function, left, right)
+        return _checked(function, left, right, type_)
 
     return apply
 
 
-def _checked(function: Callable[..., Any], left: Any, right: Any) -> Any:
+def _checked(function: Callable[..., Any], left: Any, right: Any, type_: DataType) -> Any:
     try:
         return function(left, right)
-    except pa.ArrowInvalid as error:
-        raise EvaluationError("Arithmetic overflow.", got=str(error), hint="CAST an operand to a wider type") from None
+    except pa.ArrowInvalid:
+        raise overflow(type_, "the result") from None  # by rows it says which
 
 
 def _in(call: Call, value: ColumnFunction) -> ColumnFunction | None:
