@@ -91,7 +91,7 @@ def test_rows_are_judged_as_in_process(progress: Any, max_ahead: int | None, spa
     sql = "SELECT t, k, v FROM s WHERE v > 0 UNION ALL SELECT t, k, v FROM s"
     expected, got = (seen(flow.query(sql)) for flow in (here, there))
     assert got == expected
-    assert expected[1]
+    assert expected[1] or expected[2]
     assert bool(expected[2]) == (max_ahead is not None or isinstance(progress, type(pk.punctuated("k"))))
 
 
