@@ -82,6 +82,8 @@ def _literal(value: Any, type_: DataType) -> Column:
         return F.lit(None) if type_.name == "void" else F.lit(None).cast(spark_type(type_))
     if type_.name == "timestamp":
         return F.timestamp_micros(F.lit(value).cast("bigint"))
+    if type_.name == "date":
+        return F.lit(value.isoformat()).cast("date")  # as text: what carries dates to the JVM knows another calendar
     is_plain = type_.name in ("decimal", "string", "boolean", "double")
     is_natural = type_.name == ("int" if isinstance(value, int) and abs(value) < 2**31 else "bigint")
     return F.lit(value) if is_plain or is_natural else F.lit(value).cast(str(type_))
