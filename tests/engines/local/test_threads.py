@@ -10,6 +10,7 @@ import pytest
 
 import penstock as pk
 from penstock.engines.local.execution import LocalExecution
+from penstock.engines.local.gate import Gate
 from penstock.flow.local import LocalQuery
 from penstock.model.batch import Batch
 from penstock.model.schema import schema_of
@@ -90,6 +91,21 @@ def test_rows_pushed_from_several_threads(progress: object) -> None:
     check(run, [])
 
 
+@pytest.mark.parametrize("form", ["rows", "arrow"])
+def test_batches_fed_from_several_threads(form: str) -> None:
+    """Many small ones, so that threads meet inside: who is in the middle of one must not be joined by another."""
+    run = execution()
+    outputs: list[object] = []
+
+    def work(number: int) -> None:
+        for start in range(0, ROWS, 20):
+            batch = Batch(SCHEMA, [row(number, i) for i in range(start, start + 20)])
+            outputs.extend(run.feed("s", Batch(SCHEMA, table=batch.table) if form == "arrow" else batch))
+
+    in_threads(work)
+    check(run, outputs)
+
+
 def test_batches_fed_and_rows_pushed_from_several_threads() -> None:
     run = execution()
     push = run.pusher("s")
@@ -106,3 +122,30 @@ def test_batches_fed_and_rows_pushed_from_several_threads() -> None:
 
     in_threads(work)
     check(run, outputs)
+
+
+def test_nobody_joins_who_is_inside() -> None:
+    """b comes while a is inside, and gets in after a has left."""
+    gate = Gate()
+    inside, leave = threading.Event(), threading.Event()
+    happened: list[str] = []
+
+    def a() -> None:
+        with gate.alone(), gate.alone():  # again by the same thread is no wait
+            inside.set()
+            leave.wait(30)
+            happened.append("a leaves")
+
+    def b() -> None:
+        with gate.alone():
+            happened.append("b is in")
+
+    first, second = threading.Thread(target=a), threading.Thread(target=b)
+    first.start()
+    assert inside.wait(30)
+    second.start()
+    second.join(0.1)  # long enough for one that is let in
+    leave.set()
+    first.join()
+    second.join()
+    assert happened == ["a leaves", "b is in"]
