@@ -6,8 +6,6 @@ import contextlib
 import io
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +14,15 @@ import pytest
 import penstock as pk
 from penstock.engines.matrix import PAGE, support_matrix
 from penstock.testing.generators import SCHEMA
-
-sys.path.insert(0, str(Path(__file__).parent))  # tests are not a package
-
-from pages import PAGES, ROOT, Block, blocks, links
+from tests.docs.pages import PAGES, ROOT, Block, blocks, links
+from tests.docs.running import plain, run_page
 
 PYTHON = {page: found for page in PAGES if (found := blocks(page, "python"))}
-END = "=== end of block ==="
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+DEFAULTS = """
+for key in ("session.timeZone", "shuffle.partitions", "streaming.stateStore.providerClass"):
+    print(spark.conf.get(f"spark.sql.{key}"))
+"""
 SQL = [block for page in PAGES for block in blocks(page, "sql")]
 
 
@@ -43,10 +43,6 @@ def run(found: list[Block]) -> None:
             assert plain(printed.getvalue()) == plain(block.output), f"{name_of(block.page)}, line {block.line}"
 
 
-def plain(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
-
-
 @pytest.mark.parametrize("page", [p for p in PYTHON if any(not b.needs_spark for b in PYTHON[p])], ids=name_of)
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -56,24 +52,21 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [p for p in PYTHON if any(b.needs_spark for b in PYTHON[p])], ids=name_of)
 def test_python_runs_on_spark(page: Path, tmp_path: Path) -> None:
-    """In a process of its own, since Spark's idea of the current folder is that of the process that started it."""
-    found = PYTHON[page]
-    script = "".join(f"{block.text}\nprint({END!r}, flush=True)\n" for block in found)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # as in an activated environment
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PATH": path}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    for block, printed in zip(found, done.stdout.split(END), strict=False):
-        if block.output is not None:
-            assert plain(printed) == plain(block.output), f"{name_of(page)}, line {block.line}"
+    if page == TUTORIAL:
+        run_far_from_utc(page, tmp_path)
+    else:
+        run_page(PYTHON[page], tmp_path, os.environ)
+
+
+def run_far_from_utc(page: Path, folder: Path) -> None:
+    """As a beginner runs the tutorial: a plain session with Spark's defaults, in New York, gives its answers."""
+    assert any("SparkSession.builder.getOrCreate()" in block.text for block in PYTHON[page])
+    ours = ("SPARK_", "PYSPARK_", "PENSTOCK_")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    settings = run_page(PYTHON[page], folder, {**environment, "TZ": "America/New_York"}, DEFAULTS)
+    zone, partitions, provider = plain(settings)
+    assert (zone, partitions) == ("America/New_York", "200")
+    assert provider.endswith(".HDFSBackedStateStoreProvider")
 
 
 @pytest.mark.parametrize("block", SQL, ids=lambda b: f"{name_of(b.page)}:{b.line}")

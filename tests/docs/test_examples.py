@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.docs.running import python
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -20,18 +20,7 @@ def case(path: Path) -> object:
 
 @pytest.mark.parametrize("path", [case(p) for p in EXAMPLES])
 def test_example_runs(path: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(
-        [sys.executable, str(path)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    assert python([str(path)], tmp_path, os.environ).strip()
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
