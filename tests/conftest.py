@@ -21,6 +21,8 @@ settings.load_profile(os.environ.get("PENSTOCK_PROFILE", "default"))
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Group by file what shares a Spark session; begin with what needs Spark."""
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid}: a test must have the same name in every process; give it ids=…")
         if "session" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(str(item.path)))
     if config.getoption("numprocesses", None):

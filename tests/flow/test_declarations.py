@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -64,7 +65,7 @@ def message(error: type[PenstockError], source: Any, time: str, **options: Any) 
         (PLAIN, "t", {"progress": pk.punctuated("k")}, ["must be boolean", "stream s"]),
         (PLAIN, "t", {"progress": pk.punctuated("k > 1")}, ["cannot be compared", "string and int"]),
     ],
-    ids=str,
+    ids=lambda value: re.sub(r" at 0x\w+", "", str(value)),
 )
 def test_streams_that_cannot_be(source: Any, time: str, options: dict[str, Any], parts: list[str]) -> None:
     text = message(StreamError, source, time, **options)
