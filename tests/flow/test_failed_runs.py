@@ -219,17 +219,3 @@ def test_a_run_that_had_come_to_its_end_was_not_cut_short(tmp_path: Path) -> Non
     run.stop()
     assert run.status == "ended"
     assert (tmp_path / "out.csv").read_text().splitlines()[1:] == ["1", "2"]
-
-
-def test_a_stop_that_comes_with_the_last_row_does_not_cut() -> None:
-    """Whoever asks the execution to stop is asked only while there is more to do."""
-    flow = pk.Flow().stream("s", [{"t": 1}, {"t": 2}], time="t")
-    query: Any = flow.query("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s")
-    asked: list[bool] = []
-    outputs = query.batches(query.execution(), stopped=lambda: asked.append(True))
-    found = [item for item in outputs if isinstance(item, Batch)]
-    times = len(asked)
-    late_stop = itertools.count(1)
-    again = query.batches(query.execution(), stopped=lambda: next(late_stop) > times)
-    assert [b.rows for b in again if isinstance(b, Batch)] == [b.rows for b in found]
-    assert len(found) == 1
