@@ -85,6 +85,10 @@ class MergeError(PenstockError):
     """A merge was asked for something that its inputs do not allow."""
 
 
+class DivergenceError(MergeError):
+    """Inputs of a merge are not replicas of one stream, and the merge was to stop at that."""
+
+
 class SourceError(PenstockError):
     """A source cannot be read."""
 

@@ -347,3 +347,13 @@ def test_what_two_of_three_have_is_there_and_the_third_is_told(seed: int) -> Non
     assert sorted(row for item in outputs if isinstance(item, Batch) for row in item.rows) == rows  # type: ignore[type-var]
     (letter,) = run.dead_letters()["reason"].to_pylist()
     assert letter.startswith(f"diverged: {wrong} has nothing where the output has [{missing}, {missing + 1})")
+
+
+def test_every_divergence_of_a_flow_is_told() -> None:
+    """Not only so many of them as a merge by hand keeps."""
+    rows = [{"ts": t, "k": "a"} for t in range(3000)]
+    flow = pk.Flow().stream("a", rows, time="ts").stream("b", [], time="ts", schema="ts bigint, k string")
+    flow.merge("c", ["a", "b"], key=["k"])
+    query = flow.query("SELECT * FROM c")
+    assert query.collect().num_rows == 3000
+    assert query.dead_letters.num_rows == query.counts["failed"] == 3000

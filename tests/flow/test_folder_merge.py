@@ -9,10 +9,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from penstock.algorithms.merge.divergence import Divergence
 from penstock.errors import CheckpointError, LeaseError, MergeError, SourceError, StorageError
-from penstock.flow.outputs import FolderMerge, merge_outputs
+from penstock.flow.outputs import PATIENCE, FolderMerge, merge_outputs
 from penstock.model.schema import schema_of
 from penstock.storage.files import place_of
 from penstock.storage.folders import OutputFolder, Owner, Staging, describe
@@ -187,14 +189,92 @@ def test_replicas_are_added_and_left_out_between_two_starts(tmp_path: Path) -> N
     assert found(place_of(tmp_path / "out")) == Counter(rows)
 
 
-def test_a_merge_that_was_begun_otherwise_is_told(tmp_path: Path) -> None:
+def test_a_merge_that_was_begun_with_another_key_is_told(tmp_path: Path) -> None:
     pipeline(tmp_path / "a", [(1, "k", 0)]).write(1)
     merged(tmp_path, "a", "b").close()
     with pytest.raises(CheckpointError, match="begun otherwise") as error:
-        merged(tmp_path, "a", "b", driver="majority")
-    assert error.value.got == "driver majority, key as it is"
-    with pytest.raises(CheckpointError, match="begun otherwise"):
         merged(tmp_path, "a", "b", key=["k"])
+    assert error.value.got == "key k"
+
+
+def test_a_replica_that_drove_is_left_out_and_another_rule_followed(tmp_path: Path) -> None:
+    rows = [(t, "k", 0) for t in range(40)]
+    a, b = (pipeline(tmp_path / name, rows, disorder=0) for name in "ab")
+    a.write(10)
+    b.write(30)
+    first = merged(tmp_path, "a", "b", driver=str(tmp_path / "a"))
+    first.take_all()
+    assert first.progress["bound"] == "9"
+    first.close()
+    c = pipeline(tmp_path / "c", rows, disorder=0)
+    for each in (b, c):
+        while not each.ended:
+            each.write(7)
+    second = merged(tmp_path, "b", "c", driver="majority")
+    second.take_all()
+    second.close()
+    assert second.ended
+    assert found(place_of(tmp_path / "out")) == Counter(rows)
+    assert merged(tmp_path, "b", "c").ended  # again another rule, after the end
+
+
+def aside(merge: FolderMerge) -> list[str]:
+    assert merge.log is not None
+    place = merge.home.place / "dead"
+    tables = [pq.ParquetFile(f"{place.path}/{n}").read() for n in place.files() if n.endswith(".parquet")]
+    return [str(reason) for table in tables for reason in table["reason"].to_pylist()]
+
+
+def test_every_divergence_of_a_round_is_put_aside(tmp_path: Path) -> None:
+    a = pipeline(tmp_path / "a", [(t, "k", 0) for t in range(2500)])
+    b = pipeline(tmp_path / "b", [])
+    for each in (a, b):
+        while not each.ended:
+            each.write(2500)
+    merge = merged(tmp_path, "a", "b")
+    merge.take_all()
+    assert merge.progress["aside"] == len(aside(merge)) == 2500
+
+
+@pytest.mark.parametrize("third", [False, True])
+def test_what_one_replica_need_not_bring_excuses_no_other(tmp_path: Path, third: bool) -> None:
+    """A third replica's rows lie wholly before the output and are skipped; the second one is wrong about them."""
+    a = pipeline(tmp_path / "a", [(5, "x", 1), (30, "y", 1)], disorder=0)
+    b = pipeline(tmp_path / "b", [(5, "x", 2), (30, "y", 1)], disorder=20)
+    c = pipeline(tmp_path / "c", [(5, "x", 1), (30, "y", 1)], disorder=0)
+    a.write(1)
+    a.newest = 20
+    a.write(0)
+    merge = merged(tmp_path, *("abc" if third else "ab"))
+    merge.take_all()
+    c.newest = 8
+    c.write(1)
+    b.write(2)
+    merge.take_all()
+    for each in (a, b, c):
+        while not each.ended:
+            each.write(2)
+    merge.take_all()
+    assert sorted(aside(merge)) == sorted(
+        [
+            "diverged: " + str(Divergence(b.place.uri, (5, "x", 1), 5, 6, None)),
+            "diverged: " + str(Divergence(b.place.uri, (5, "x", 2), 5, None, 6)),
+        ]
+    )
+
+
+def test_the_alarm_keeps_as_little_after_it_was_opened_again(tmp_path: Path) -> None:
+    a = pipeline(tmp_path / "a", [(t, "k", 0) for t in range(PATIENCE + 1000)])
+    pipeline(tmp_path / "b", [])
+    a.write(10)
+    first = merged(tmp_path, "a", "b")
+    first.take_all()
+    first.close()
+    a.write(PATIENCE + 1000)
+    second = merged(tmp_path, "a", "b")
+    second.take_all()
+    assert second.merge is not None
+    assert second.merge.unchecked >= 900
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as pk
-from penstock.errors import CheckpointError, MergeError
+from penstock.errors import CheckpointError, DivergenceError, MergeError
 from penstock.flow.merging import Merge
 from penstock.model.elements import Adjust, Element, Insert, linear
 from penstock.model.properties import StreamProperties
@@ -309,3 +309,53 @@ def test_a_payload_that_cannot_be_compared_is_put_aside() -> None:
         assert merge.push("b", pk.Adjust(({},), 1, 2, 3)) == []
         assert [m.reason.split(":")[0] for m in merge.missteps] == ["a payload that cannot be compared"] * 2
         assert (merge.counts.missteps, merge.counts.taken) == (2, 0)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_an_input_that_lied_is_told_when_the_one_that_all_waited_for_has_gone(fails: bool) -> None:
+    others = threading.Barrier(3)
+
+    def played(elements: list[Element]) -> Iterator[Element]:
+        yield from elements
+        others.wait(30)
+
+    def gone() -> Iterator[Element]:
+        others.wait(30)
+        if fails:
+            raise OSError("gone")
+        yield from ()
+
+    honest, lying = [Insert(P, 1, 5), stable(END_OF_TIME)], [Insert(P, 1, 9), stable(END_OF_TIME)]
+    inputs = {"a": played(honest), "b": played(lying), "c": gone()}
+    with pytest.raises(DivergenceError, match="not replicas"):
+        list(pk.merge(inputs, properties=KEYED, on_divergence="stop"))
+
+
+def test_a_snapshot_is_of_inputs_by_name() -> None:
+    merge = pk.merge({"a": [], "b": []}, properties=KEYED)
+    other = pk.merge({"x": ONE, "z": TWO}, properties=KEYED)
+    with pytest.raises(CheckpointError, match="of other inputs") as error:
+        other.restore(merge.snapshot())
+    assert error.value.got == "inputs x, z; the snapshot has a, b"
+    merge.detach("b")
+    with pytest.raises(CheckpointError, match="of other inputs"):
+        pk.merge({"a": ONE, "b": TWO}, properties=KEYED).restore(merge.snapshot())
+
+
+def test_another_input_may_drive_from_now_on() -> None:
+    merge = pk.merge({"a": [], "b": []}, properties=KEYED, driver="b")
+    merge.push("a", Insert(P, 1, 9))
+    assert merge.push("a", stable(20)) == []
+    assert merge.follow("leading") == [stable(20)]
+    with pytest.raises(MergeError, match="no such driver"):
+        merge.follow("c")
+    ordered = pk.merge({"a": [], "b": []}, properties=StreamProperties(ordered=True, strictly_ordered=True))
+    with pytest.raises(MergeError, match="R0 follows whoever is furthest ahead"):
+        ordered.follow("b")
+
+
+@pytest.mark.parametrize("ends", [(1, 2**63), (-(2**63) - 1, 5), (2**63, 2**63 + 1)])
+def test_an_event_beyond_time_is_put_aside(ends: tuple[int, int]) -> None:
+    merge = pk.merge({"a": [Insert(P, *ends), stable(END_OF_TIME)]}, properties=KEYED)
+    assert list(merge) == [stable(END_OF_TIME)]
+    assert [m.reason for m in merge.missteps] == ["an event beyond the ends of time"]

@@ -107,6 +107,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Merge.push": {"name": "a", "element": pk.Insert(("y",), 7, 8)},
     "Merge.attach": {"name": "c"},
     "Merge.detach": {"name": "a"},
+    "Merge.follow": {"driver": "majority"},
     "Merge.restart": {"name": "a"},
     "Merge.restore": {"snapshot": merge().snapshot()},
 }

@@ -21,7 +21,7 @@ from typing import Any
 
 from penstock.algorithms.merge.base import Counts, Input, LogicalMerge, Misstep
 from penstock.algorithms.merge.choose import choose
-from penstock.algorithms.merge.divergence import Divergence, Reaction, Watch
+from penstock.algorithms.merge.divergence import KEPT, PATIENCE, Divergence, Reaction, Watch
 from penstock.algorithms.merge.operator import ELEMENT_COLUMNS, MergeOperator
 from penstock.algorithms.merge.options import check_options, check_properties, needs_index, one_of
 from penstock.algorithms.merge.ordered import R2, OrderedMerge
@@ -30,7 +30,7 @@ from penstock.algorithms.merge.policies import Policy
 from penstock.algorithms.merge.revisable import LEADING, RevisableMerge
 from penstock.algorithms.merge.trail import Trail
 from penstock.algorithms.state import open_page, open_snapshot, seal_snapshot
-from penstock.errors import CheckpointError, MergeError
+from penstock.errors import CheckpointError, DivergenceError, MergeError
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
 from penstock.flow.pulling import Exhausted, Pulling
@@ -47,8 +47,6 @@ _ANYTHING = StreamProperties(insert_only=False)
 DEFAULT_POLICY = "first seen"
 OPTIONS = ("properties", "algorithm", "policy", "lag", "driver", "on_divergence")
 FRAME_OPTIONS = ("time", "progress", "schema", "elements", "key", *OPTIONS)
-KEPT = 1000
-"""So many missteps are kept; all are counted."""
 _log = logging.getLogger("penstock.merge")
 
 
@@ -65,8 +63,10 @@ class Merge:
         lag: int = 0,
         driver: str = LEADING,
         on_divergence: Reaction = "report",
+        patience: int = PATIENCE,
+        limit: int | None = KEPT,
     ) -> None:
-        """Made by `pk.merge`."""
+        """Made by `pk.merge`; the alarm keeps so many decided events, and so many divergences if they are limited."""
         named = _named(inputs)
         check_properties(properties)
         check_options(named, policy, lag, driver, on_divergence)
@@ -75,11 +75,13 @@ class Merge:
         self._pulling: Pulling | None = None
         self._pending: list[Element] = []
         self._missteps: deque[Misstep] = deque(maxlen=KEPT)
+        """As many are kept as divergences are; all are counted."""
         self.failures: dict[str, BaseException] = {}
         """Inputs whose source failed, or stopped without having ended; they have left."""
         self.properties = properties or _known(list(named.values()))
         self.choice = choose(self.properties, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
         self._asked = (policy, lag, driver, on_divergence)
+        self._patience, self._limit = patience, limit
         self.merge = self._build(*self._asked)
 
     def _build(self, policy: str | Policy, lag: int, driver: str, on_divergence: Reaction) -> LogicalMerge:
@@ -90,7 +92,8 @@ class Merge:
         if issubclass(kind, R2):
             options["key"] = _key_places(list(self._sources.values()), self.properties.key)
         if on_divergence != "ignore":
-            options["watch"] = Trail(on_divergence) if issubclass(kind, OrderedMerge) else Watch(on_divergence)
+            alarm = Trail if issubclass(kind, OrderedMerge) else Watch
+            options["watch"] = alarm(on_divergence, self._patience, self._limit)
         return kind(self._sources, **options)
 
     def explain(self) -> str:
@@ -141,6 +144,8 @@ class Merge:
             )
         try:
             return self.merge.detach(name)
+        except DivergenceError:
+            raise
         except MergeError as refused:
             if error is None:
                 return []  # the others have said all that they had
@@ -167,6 +172,8 @@ class Merge:
         kind = type(element)
         if kind is Insert or kind is Adjust:
             payload = element.payload  # type: ignore[union-attr]
+            if not MIN_TICK <= element.vs <= element.ve <= END_OF_TIME:  # type: ignore[union-attr]
+                return self._refuse(name, element, "an event beyond the ends of time")
             if not EXACT_TYPES.issuperset(map(type, payload)):
                 canonical = self._canonical(name, element)  # type: ignore[arg-type]
                 if canonical is None:
@@ -189,11 +196,16 @@ class Merge:
         try:
             hash(payload)
         except TypeError as error:
-            self.merge.reject(self.merge.input_of(name), element, f"a payload that cannot be compared: {error}")
-            self._missteps += self.merge.missteps
-            self.merge.missteps = []
+            self._refuse(name, element, f"a payload that cannot be compared: {error}")
             return None
         return replace(element, payload=payload)
+
+    def _refuse(self, name: str, element: Element, reason: str) -> list[Element]:
+        """Put an element aside that no algorithm can take."""
+        self.merge.reject(self.merge.input_of(name), element, reason)
+        self._missteps += self.merge.missteps
+        self.merge.missteps = []
+        return []
 
     def attach(self, name: str, source: Source | None = None, *, complete_from: int = MIN_TICK) -> list[Element]:
         """A new input; `complete_from` is the time from which on it brings every event that is alive.
@@ -227,6 +239,15 @@ class Merge:
             self._pulling.drop(name)
         self._read(name, source)
         return self._said(said)
+
+    def follow(self, driver: str) -> list[Element]:
+        """Another driver from now on: `leading`, `majority`, or an input's name."""
+        policy, lag, _, on_divergence = self._asked
+        if not isinstance(self.merge, RevisableMerge):
+            raise MergeError(f"{self.merge.name} follows whoever is furthest ahead.", got=repr(driver)[:200])
+        check_options(self.merge.inputs, policy, lag, driver, on_divergence)
+        self._asked = (policy, lag, driver, on_divergence)
+        return self._said(self.merge.follow(driver))
 
     def _read(self, name: str, source: Source | None) -> None:
         if source is not None:
@@ -318,7 +339,17 @@ class Merge:
         state = _State(fresh)
         held = saved.get("state"), saved.get("pending")
         opened = open_page(state, "merge", state.kind, saved.get("version"), held, where="merge")
+        self._check_names(opened[0].inputs)
         self.merge, self._pending, self._missteps = opened[0], opened[1], deque(opened[2], maxlen=KEPT)
+
+    def _check_names(self, saved: Iterable[str]) -> None:
+        """The state speaks of inputs by name; of others it would know nothing."""
+        if set(saved) != set(self.merge.inputs):
+            raise CheckpointError(
+                "The snapshot is of a merge of other inputs.",
+                got=f"inputs {', '.join(self.merge.inputs)}; the snapshot has {', '.join(saved)}",
+                hint="make the merge with the inputs of the snapshot and restore it, then attach and detach",
+            )
 
 
 class _State:

@@ -17,7 +17,7 @@ starts. What a replica contradicts itself in, and where it differs from the outp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
@@ -69,6 +69,8 @@ class FolderMerge:
         self.stream: OutputStream | None = None
         self.log: RunLog | None = None
         self.merge: Merge | None = None
+        self._begun_by = self.driver
+        """The driver with which the merge was begun."""
         self._said: list[Element] = []
         """What the output says because replicas were added or left out."""
         try:
@@ -126,7 +128,7 @@ class FolderMerge:
                     assert isinstance(vs, int)
                     out += merge.merge.push(replica.name, Insert(canonical_row(row), vs, vs + 1))
             elif portion.rows:
-                merge.behind()  # it is told what it need not bring
+                merge.merge.excuse(replica.name)
             if portion.frontier is not None:
                 out += merge.merge.push(replica.name, linear(str(stream.time), portion.frontier))
         counts["skipped"] += replica.skipped - before
@@ -156,7 +158,11 @@ class FolderMerge:
             frontier=merge.stable if merge.stable > MIN_TICK else None,
             counts=counts,
             positions=positions,
-            state={"merge": state.name, "inputs": {r.name: [r.rows, r.skipped, r.restarts] for r in self.replicas}},
+            state={
+                "merge": state.name,
+                "driver": self.driver,
+                "inputs": {r.name: [r.rows, r.skipped, r.restarts] for r in self.replicas},
+            },
         )
         for name in state.folder.files():
             if name < state.name:
@@ -199,7 +205,7 @@ class FolderMerge:
             folder.claim()
         self.stream, self.log = stream, RunLog(self.home, {"results": results, "dead": aside})
         self.log.repair()
-        self.merge = self._restored(self._fresh(stream))
+        self.merge = self._restored(stream)
         return True
 
     def _known_stream(self) -> OutputStream | None:
@@ -222,48 +228,49 @@ class FolderMerge:
         try:
             key = None if saved["key"] is None else tuple(saved["key"])
             stream = OutputStream(tuple((n, t) for n, t in saved["columns"]), saved["time"], key)
-            driver = saved["driver"]
+            self._begun_by = saved["driver"]
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 "A file is damaged.", where=str(file), got=repr(error), hint="restore it from a copy"
             ) from error
-        if driver != self.driver or (self.key is not None and sorted(self.key) != sorted(stream.key or ())):
+        if self.key is not None and sorted(self.key) != sorted(stream.key or ()):
             raise CheckpointError(
                 "The merge was begun otherwise.",
                 where=str(self.home.place),
-                got=f"driver {self.driver}, key {', '.join(self.key or ()) or 'as it is'}",
-                hint=f"driver {driver}, key {', '.join(stream.key or ()) or 'none'}; or another --path and --into",
+                got=f"key {', '.join(self.key)}",
+                hint=f"key {', '.join(stream.key or ()) or 'none'}; or another --path and --into",
             )
         return stream
 
-    def _fresh(self, stream: OutputStream) -> Merge:
+    def _fresh(self, stream: OutputStream, names: Iterable[str], driver: str) -> Merge:
         key = None if stream.key is None else frozenset(stream.key)
-        merge = Merge(
-            {r.name: [] for r in self.replicas},
+        return Merge(
+            {name: [] for name in names},
             properties=StreamProperties(key=key),
             algorithm="R3" if key is not None else "R4",
             policy="half frozen",
-            driver=self.driver,
+            driver=driver,
+            patience=PATIENCE,
+            limit=None,
         )
-        watch = getattr(merge.merge, "watch", None)
-        if watch is not None:
-            watch.patience = PATIENCE
-        return merge
 
-    def _restored(self, merge: Merge) -> Merge:
-        """The merge as the last record left it, with the replicas that there are now."""
+    def _restored(self, stream: OutputStream) -> Merge:
+        """The merge as the last record left it, with the replicas and the driver that there are now."""
         assert self.log is not None
         last = self.log.last()
-        if last is None:
-            return merge
-        merge.restore((self.home.place / "state" / last.state["merge"]).read())
         known = {r.name: r for r in self.replicas}
+        if last is None:
+            return self._fresh(stream, known, self.driver)
+        merge = self._fresh(stream, last.state["inputs"], last.state.get("driver", self._begun_by))
+        merge.restore((self.home.place / "state" / last.state["merge"]).read())
         for name in known:
             if name not in merge.merge.inputs:
                 self._said += merge.attach(name)
         for name in list(merge.merge.inputs):
             if name not in known:
                 self._said += merge.detach(name)
+        if getattr(merge.merge, "driver", self.driver) != self.driver:
+            self._said += merge.follow(self.driver)
         for name, position in last.positions.items():
             if name in known:
                 known[name].position = Position(*position)

@@ -22,6 +22,7 @@ from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.reference.merge import Prefix, incompatibilities, incompatibilities_of_bags
 
 LAST_START = 12
+FLOATS = (0.0, 1.5e-5, 0.3, 0.7)
 Mutation = Literal["drop", "double"]
 
 
@@ -61,13 +62,16 @@ class Lane:
 
 
 def history(rng: random.Random, kind: Kind, floats: bool) -> list[Event]:
-    """Few payloads and small times, so that much coincides; some events never end; with a bag, some are there twice."""
+    """Few payloads and small times, so that much coincides; some events never end; with a bag, some are there twice.
+
+    Payloads with floats may differ in these alone, and be zero.
+    """
     events: list[Event] = []
     for _ in range(rng.randint(0, 8)):
         vs = rng.randint(0, LAST_START)
-        payload: Payload = (rng.choice("ab"), rng.randint(1, 9) / 10) if floats else (rng.choice("ab"),)
+        payload: Payload = (rng.choice("ab"), rng.choice(FLOATS), rng.choice(FLOATS)) if floats else (rng.choice("ab"),)
         ve = END_OF_TIME if rng.random() < 0.1 else vs + rng.randint(1, 10)
-        taken = any(vs == s if kind.strict else (vs, payload[0]) == (s, p[0]) for p, s, _ in events)
+        taken = any(vs == s if kind.strict else (vs, payload) == (s, p) for p, s, _ in events)
         if kind.bag or not taken:
             events.append((payload, vs, ve))
             if kind.bag and rng.random() < 0.2:
@@ -132,10 +136,14 @@ class Replica:
 
 
 def _noisy(rng: random.Random, event: Event) -> Event:
-    """Floats that differ in their last bits."""
+    """Floats that differ in their last bits, each by itself; a zero by as much as sums that cancel do."""
     payload, vs, ve = event
-    noise = rng.choice([0.0, 2e-16, -3e-16, 1e-13])
-    return tuple([v * (1 + noise) if isinstance(v, float) else v for v in payload]), vs, ve
+    noise = [0.0, 2e-16, -3e-16, 1e-13]
+    return (
+        tuple([v * (1 + rng.choice(noise)) + rng.choice(noise) if isinstance(v, float) else v for v in payload]),
+        vs,
+        ve,
+    )
 
 
 def _time(element: Element) -> int:

@@ -45,7 +45,7 @@ def test_shapes_know_every_attribute() -> None:
     assert vars(Days()).keys() == {"_days", "_times"}
     assert vars(Holds()).keys() == {"_held", "_starts"}
     kept = {"found", "count", "unchecked", "forgotten_to", "records", "_due"}
-    assert vars(Watch()).keys() == kept | {"_likeness", "reaction", "patience"}
+    assert vars(Watch()).keys() == kept | {"_likeness", "reaction", "patience", "limit"}
 
 
 def test_an_attribute_that_the_table_does_not_know_is_told() -> None:

@@ -276,4 +276,4 @@ def test_a_key_that_has_come_with_other_values_is_not_doubled() -> None:
     assert "the output has other values for this key: (5, 'k')" in merge.missteps[0].reason
     watched = R2(["a", "b"], key=(1,), watch=Trail())
     run(watched, ("a", Insert((5, "k"), 1, 5)), ("a", END), ("b", Insert((6, "k"), 1, 5)), ("b", END))
-    assert [d.payload for d in watched.divergences] == [(5, "k")]
+    assert [d.payload for d in watched.divergences] == [(5, "k"), (6, "k")]

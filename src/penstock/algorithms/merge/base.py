@@ -200,12 +200,15 @@ class LogicalMerge(ABC):
 
         An input that has been told may skip it; it is not missed.
         """
-        told: dict[str, int] = {}
-        for each in self.inputs.values():
-            if each.stable < self.stable:
-                told[each.name] = self.stable
-                each.excused_to = max(each.excused_to, self.stable)
+        told = {each.name: self.stable for each in self.inputs.values() if each.stable < self.stable}
+        for name in told:
+            self.excuse(name)
         return told
+
+    def excuse(self, name: str) -> None:
+        """An input has been told to skip what ends before the output's bound."""
+        each = self.input_of(name)
+        each.excused_to = max(each.excused_to, self.stable)
 
     # Elements
 
@@ -213,6 +216,7 @@ class LogicalMerge(ABC):
         """Take an element of an input; what the output is to say."""
         each = self.inputs.get(name) or self.input_of(name)
         kind = type(element)
+        aside = self.counts.missteps
         if kind is Insert:
             payload, vs = element.payload, element.vs  # type: ignore[union-attr]
             if vs < each.stable:
@@ -222,12 +226,14 @@ class LogicalMerge(ABC):
             else:
                 self.counts.inserts_in += 1
                 self.insert(each, element)  # type: ignore[arg-type]
+                self.counts.inserts_in -= self.counts.missteps - aside
         elif kind is Adjust:
             if element.lateness_time < each.stable:  # type: ignore[union-attr]
                 self.reject(each, element, f"an adjust below the input's own bound {each.stable}")
             else:
                 self.counts.adjusts_in += 1
                 self.adjust(each, element)  # type: ignore[arg-type]
+                self.counts.adjusts_in -= self.counts.missteps - aside
         elif isinstance(element, Punctuation) and element.is_linear:
             self._take_bound(each, element)
         elif not isinstance(element, Punctuation):

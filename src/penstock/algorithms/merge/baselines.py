@@ -11,7 +11,7 @@ from penstock.algorithms.merge.ordered import R1
 from penstock.algorithms.merge.r3 import REPEATED
 from penstock.algorithms.merge.revisable import RevisableMerge
 from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation, linear
-from penstock.model.likeness import Likeness, exact_part
+from penstock.model.likeness import Likeness, alike, exact_part, has_float
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
 Key = tuple[int, Payload]
@@ -71,11 +71,17 @@ class R3Minus(LogicalMerge):
     def bound(self, each: Input, bound: int) -> None:
         """Go as far as the joined input that is furthest ahead."""
         if each.joined:
-            self.membership_changed()
+            self._evaluate()
         if self.watch is not None:
             self.watch.passed(self.inputs.values())
 
     def membership_changed(self) -> None:
+        """Somebody else may drive now, and those who are left may all have passed what was kept."""
+        self._evaluate()
+        if self.watch is not None:
+            self.watch.passed(self.inputs.values())
+
+    def _evaluate(self) -> None:
         """Whoever has joined and is furthest ahead drives the output."""
         while True:
             ahead = max((i for i in self.inputs.values() if i.joined), key=lambda i: i.stable, default=None)
@@ -128,7 +134,8 @@ class R3Minus(LogicalMerge):
 class Cleanse:
     """Holds a stream back until its events are final, and gives them in order: an ordered, insert-only stream.
 
-    Ties come in the order of their exact parts, then of their floats, so that replicas give them alike.
+    Ties come in the order of their exact parts, then of their floats. Replicas give the exact ones alike; floats may
+    differ in their last bits, and with these the order.
     """
 
     def __init__(self, attribute: str = "vs") -> None:
@@ -183,7 +190,11 @@ def _tie(payload: Payload) -> tuple[str, str]:
 
 
 class CleanseThenR1(R1):
-    """A Cleanse on every input, then R1."""
+    """A Cleanse on every input, then R1.
+
+    Events with floats have no order among ties that all replicas would share, so they are told apart by likeness: one
+    is new if its input has brought it and nothing like it is out.
+    """
 
     name = "Cleanse + R1"
 
@@ -192,6 +203,8 @@ class CleanseThenR1(R1):
         self.cleansers: dict[str, Cleanse] = {}
         self.raw: dict[str, int] = {}
         """The bounds that inputs have said themselves."""
+        self._like: dict[Payload, list[tuple[Payload, int]]] = {}
+        """Those of the greatest start that were put out and have floats, with the inputs that brought them."""
         super().__init__(*args, **options)
 
     def push(self, name: str, element: Element) -> list[Element]:
@@ -204,11 +217,41 @@ class CleanseThenR1(R1):
         if why is None and (not isinstance(element, Punctuation) or element.is_linear):
             clean = cleanser.push(element)
             if not isinstance(clean, str):
-                return [out for c in clean for out in super(CleanseThenR1, self).push(name, c)]
+                return [out for c in clean for out in self._merge(name, c)]
             why = clean
         if why is not None:
             self.reject(each, element, why)
         return []
+
+    def _merge(self, name: str, element: Element) -> list[Element]:
+        """What is known by its place is quickly done with, if it has one."""
+        placed = not (isinstance(element, Insert) and has_float(element.payload))
+        return super().push(name, element) if placed else super(R1, self).push(name, element)
+
+    def is_new(self, each: Input, element: Insert) -> bool:
+        """By its place, or by likeness to one that this input has not brought."""
+        if not has_float(element.payload):
+            return super().is_new(each, element)
+        if element.vs != self.max_vs:
+            return element.vs > self.max_vs
+        known = self._like.get(exact_part(element.payload), [])
+        for place, (payload, brought) in enumerate(known):
+            if not brought & each.bit and alike(payload, element.payload):
+                known[place] = payload, brought | each.bit
+                return False
+        return True
+
+    def take(self, each: Input, element: Insert) -> None:
+        """One more, or the first of a new start."""
+        if element.vs != self.max_vs:
+            self._like.clear()
+        if not has_float(element.payload):
+            super().take(each, element)
+            return
+        if element.vs != self.max_vs:
+            self.max_vs = self.oldest_new = element.vs
+            self._ties_out = 0
+        self._like.setdefault(exact_part(element.payload), []).append((element.payload, each.bit))
 
     def _contradicts(self, name: str, element: Element) -> str | None:
         said = self.raw.get(name, MIN_TICK)
@@ -224,5 +267,7 @@ class CleanseThenR1(R1):
     def forget(self, each: Input) -> None:
         """Its Cleanse."""
         super().forget(each)
+        for known in self._like.values():
+            known[:] = [(payload, brought & ~each.bit) for payload, brought in known]
         self.cleansers.pop(each.name, None)
         self.raw.pop(each.name, None)

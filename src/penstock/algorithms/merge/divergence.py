@@ -6,8 +6,10 @@ that has another end, lacks the event, or has one that was decided not to be, ha
 is its driver's matter (the leading input, a named one, the majority); the watch reports, or stops the merge.
 
 Nobody is accused of what they need not know: an input that attached late or began again from a time on answers for what
-ends from then on, one that was told to skip what ends before a time (`behind`) likewise; what was compared and given up
-before an input began again is not asked of it a second time. Floats are compared as everywhere (`model.likeness`).
+ends from then on, one that was told to skip what ends before a time (`behind`) likewise, and it may have skipped how
+the end of an event moved below that; what was compared and given up before an input began again is not asked of it a
+second time. An input that leaves or begins again is compared first, with what it has passed. Floats are compared as
+everywhere (`model.likeness`).
 
 It costs an entry per event from its decision until the slowest input has passed it; at most `patience` entries are
 kept. Beyond that the oldest is compared with those that have passed it and counted as `unchecked`.
@@ -22,7 +24,7 @@ from typing import Literal, get_args
 
 from penstock.algorithms.merge.base import Input
 from penstock.algorithms.merge.index import Calendar, Key
-from penstock.errors import MergeError
+from penstock.errors import DivergenceError
 from penstock.model.elements import Adjust, Insert, Payload
 from penstock.model.likeness import Likeness
 from penstock.model.time import END_OF_TIME, MIN_TICK
@@ -31,7 +33,7 @@ Reaction = Literal["report", "stop", "ignore"]
 REACTIONS: tuple[str, ...] = get_args(Reaction)
 PATIENCE = 100_000
 KEPT = 1000
-"""So many divergences are kept; all are counted."""
+"""So many divergences are kept where nobody takes them away; all are counted."""
 
 
 @dataclass(frozen=True)
@@ -56,34 +58,43 @@ class Divergence:
 class Alarm:
     """What has been found, and what to do about it."""
 
-    def __init__(self, reaction: Reaction = "report") -> None:
-        """`report` keeps what is found, `stop` raises an error as well."""
-        self.reaction = reaction
+    def __init__(self, reaction: Reaction = "report", limit: int | None = KEPT) -> None:
+        """`report` keeps what is found, up to a limit if there is one, `stop` raises an error as well."""
+        self.reaction, self.limit = reaction, limit
         self.found: list[Divergence] = []
         self.count = 0
 
     def report(self, divergence: Divergence) -> None:
         """Keep a divergence, and stop if that was asked for."""
         self.count += 1
-        if len(self.found) < KEPT:
+        if self.limit is None or len(self.found) < self.limit:
             self.found.append(divergence)
         if self.reaction == "stop":
-            raise MergeError(
+            raise DivergenceError(
                 "The inputs are not replicas of one stream.", got=str(divergence), hint="see merge.divergences"
             )
 
     def compare(self, each: Input, payload: Payload, vs: int, output: Iterable[int], theirs: Iterable[int]) -> None:
-        """Report the first end on which an input and the output differ, as far as the input must know."""
+        """Report the first end on which an input and the output differ, as far as the input must know.
+
+        What only the input has it answers for, unless that ends before it is complete, or started before it was told
+        to skip: then it may have skipped the adjust that moved the end.
+        """
         must = each.accountable_from
         ours, said = Counter(output), Counter(theirs)
         lacking = sorted(e for e in (ours - said).elements() if e >= must)
         surplus = sorted((said - ours).elements())
-        if lacking or (surplus and vs >= must):
+        if lacking or (vs >= each.excused_to and any(e >= each.complete_from for e in surplus)):
             self.report(Divergence(each.name, payload, vs, _first(lacking), _first(surplus)))
 
 
 def _first(ends: list[int]) -> int | None:
     return ends[0] if ends else None
+
+
+def _before(time: int, bound: int) -> bool:
+    """Whether a bound has passed a time; the end of time passes all."""
+    return time < bound or bound == END_OF_TIME
 
 
 class Record:
@@ -102,9 +113,9 @@ class Record:
 class Watch(Alarm):
     """Decided events that some input has not passed."""
 
-    def __init__(self, reaction: Reaction = "report", patience: int = PATIENCE) -> None:
-        """What to do when an input diverges, and how many decided events to keep at most."""
-        super().__init__(reaction)
+    def __init__(self, reaction: Reaction = "report", patience: int = PATIENCE, limit: int | None = KEPT) -> None:
+        """What to do when an input diverges, and how many decided events and divergences to keep at most."""
+        super().__init__(reaction, limit)
         self.patience = patience
         self.unchecked = 0
         self.forgotten_to = MIN_TICK
@@ -191,7 +202,7 @@ class Watch(Alarm):
         self._give_up(record)
         self.unchecked += 1
         self.forgotten_to = max(self.forgotten_to, record.vs + 1)
-        self._compare(record, [i for i in given if due is not None and i.stable > due])
+        self._compare(record, [i for i in given if due is not None and _before(due, i.stable)])
 
     def _compare(self, record: Record, inputs: list[Input]) -> None:
         said, ours = record.said, list(record.out)
@@ -199,7 +210,7 @@ class Watch(Alarm):
             theirs = said.get(each.number)
             if theirs == ours:
                 continue  # as nearly always
-            theirs = [e for e in theirs or () if e >= record.blind_below]
+            theirs = [e for e in theirs or () if not _before(e, record.blind_below)]
             self.compare(each, record.payload, record.vs, record.out, theirs)
 
     def next_time(self) -> int | None:
@@ -207,6 +218,8 @@ class Watch(Alarm):
         return self._due.first()
 
     def forget(self, each: Input) -> None:
-        """An input left or begins again: what it said of decided events no longer counts."""
+        """An input left or begins again: it is compared with what it has passed, and its word no longer counts."""
         for record in self.records.values():
+            if each.joined and record.due is not None and _before(record.due, each.stable):
+                self._compare(record, [each])
             record.said.pop(each.number, None)

@@ -86,6 +86,7 @@ class MergeOperator(Operator):
     """Merges replicas that arrive on its ports."""
 
     kind = "lmerge"
+    version = 2
 
     def __init__(
         self,
@@ -173,7 +174,9 @@ class MergeOperator(Operator):
         options = dict(self.options)
         if self.reaction != "ignore":
             options["watch"] = (
-                Trail(self.reaction) if issubclass(self.algorithm, OrderedMerge) else Watch(self.reaction)
+                Trail(self.reaction, limit=None)
+                if issubclass(self.algorithm, OrderedMerge)
+                else Watch(self.reaction, limit=None)
             )
         return self.algorithm(inputs, **options)
 

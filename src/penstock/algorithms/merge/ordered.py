@@ -74,8 +74,7 @@ class OrderedMerge(LogicalMerge):
             each.held.append(element)
 
     def put_aside(self, each: Input, element: Insert | Adjust, reason: str) -> None:
-        """An element that a stream of this kind may not have; it is not counted among those taken."""
-        self.counts.inserts_in -= type(element) is Insert
+        """An element that a stream of this kind may not have."""
         self.reject(each, element, f"{reason} ({self.name})")
 
     def _offer(self, each: Input, element: Insert) -> None:

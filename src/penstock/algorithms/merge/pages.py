@@ -13,6 +13,7 @@ here with the next version of `MergeOperator`. What the table does not know is a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -48,9 +49,10 @@ _WEB = "index inputs missteps counts out watch"
 _SETTINGS = "attribute width quick key policy lag driver counts_unfrozen _first_seen"
 
 
-def _merge(kind: type[LogicalMerge], plain: str, parts: str = "") -> Part:
+def _merge(kind: type[LogicalMerge], plain: str, parts: str = "", later: str = "") -> Part:
     every = _WEB if "index" in parts else _WEB.removeprefix("index ")
-    return _part(kind, kind.name, f"{_NUMBERS} {plain}", f"{every} {parts.removeprefix('index')}", _SETTINGS)
+    made = _part(kind, kind.name, f"{_NUMBERS} {plain}", f"{every} {parts.removeprefix('index')}", _SETTINGS)
+    return replace(made, later=tuple(later.split()))
 
 
 _REVISABLE = "index leader voters waiting early"
@@ -61,7 +63,7 @@ PARTS = (
     _merge(R3, "frozen undecided", _REVISABLE),
     _merge(R4, "frozen undecided _latest", _REVISABLE),
     _merge(R3Minus, "ends shown", "likeness"),
-    _merge(CleanseThenR1, "max_vs oldest_new _ties_out raw", "cleansers"),
+    _merge(CleanseThenR1, "max_vs oldest_new _ties_out raw", "cleansers", "_like"),
     _part(
         Input,
         "input",
@@ -73,7 +75,11 @@ PARTS = (
     _part(Cleanse, "cleanse", "attribute events order stable"),
     _part(Watch, "watch", made="found count unchecked forgotten_to records", of=WatchPart),
     _part(
-        Trail, "trail", "count unchecked forgotten_to starts groups base kept", "found walks", "reaction patience runs"
+        Trail,
+        "trail",
+        "count unchecked forgotten_to starts groups base kept",
+        "found walks",
+        "reaction patience limit runs",
     ),
     _part(Record, "record", "payload vs out said due blind_below", of=PlainPart),
     _part(Walk, "walk", "position start endings", of=PlainPart),

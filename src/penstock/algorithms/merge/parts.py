@@ -36,11 +36,13 @@ class Part:
     """Attributes that are a part, a list of parts, or a dictionary of them; or None."""
     made: frozenset[str] = frozenset()
     """Attributes that follow from the others, or from the settings of the merge."""
+    later: tuple[str, ...] = ()
+    """Attributes that are plain data and that older pages do not have: there they stay as in a new merge."""
 
     def write(self, value: Any, number: Number) -> tuple[Any, ...]:
         """What is kept of an object, which must have nothing else."""
         if hasattr(value, "__dict__"):
-            unknown = vars(value).keys() - self.made - set(self.plain) - set(self.parts)
+            unknown = vars(value).keys() - self.made - set(self.plain) - set(self.parts) - set(self.later)
             if unknown:
                 raise NotPlain(f"{self.name} with {', '.join(sorted(unknown))}, which no page has a place for")
         kept = [getattr(value, attribute) for attribute in self.plain]
@@ -52,13 +54,16 @@ class Part:
                 kept.append({key: number(each) for key, each in held.items()})
             else:
                 kept.append(None if held is None else number(held))
-        return tuple(kept)
+        return tuple(kept + [getattr(value, attribute) for attribute in self.later])
 
     def read(self, value: Any, kept: tuple[Any, ...], parts: list[Any]) -> None:
         """Give an object what was kept of it."""
         found: Any
-        for attribute, held in zip((*self.plain, *self.parts), kept, strict=True):
-            if attribute in self.plain or held is None:
+        names = (*self.plain, *self.parts)
+        if len(kept) > len(names):
+            names += self.later
+        for attribute, held in zip(names, kept, strict=True):
+            if attribute not in self.parts or held is None:
                 found = held
             elif isinstance(held, list):
                 found = [parts[number] for number in held]

@@ -22,6 +22,7 @@ from penstock.algorithms.merge.base import Input, LogicalMerge
 from penstock.algorithms.merge.divergence import Divergence, Watch
 from penstock.algorithms.merge.index import Days, Holds, Index
 from penstock.algorithms.merge.policies import HalfFrozen, MostUnfrozen, Policy, policy_of
+from penstock.model.elements import Element
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
 LEADING = "leading"
@@ -78,8 +79,15 @@ class RevisableMerge(LogicalMerge):
             self.watch.passed(self.inputs.values())
 
     def membership_changed(self) -> None:
-        """Somebody else may drive now, and further."""
+        """Somebody else may drive now, and further; and those who are left may all have passed what was kept."""
         self.evaluate()
+        if self.watch is not None:
+            self.watch.passed(self.inputs.values())
+
+    def follow(self, driver: str) -> list[Element]:
+        """Another driver from now on; what the output says thereupon."""
+        self.driver = driver
+        return self._changed()
 
     def evaluate(self) -> None:
         """Go as far as those who drive have come, and let inputs join that the output has reached."""

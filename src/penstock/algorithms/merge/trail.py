@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from penstock.algorithms.merge.base import Input
-from penstock.algorithms.merge.divergence import PATIENCE, Alarm, Divergence, Reaction
+from penstock.algorithms.merge.divergence import KEPT, PATIENCE, Alarm, Divergence, Reaction
 from penstock.model.batch import Batch
 from penstock.model.elements import Payload
 from penstock.model.likeness import alike
@@ -49,9 +49,9 @@ class Walk:
 class Trail(Alarm):
     """What was put out, by start, until every joined input has passed it."""
 
-    def __init__(self, reaction: Reaction = "report", patience: int = PATIENCE) -> None:
-        """What to do when an input diverges, and how many events to keep at most."""
-        super().__init__(reaction)
+    def __init__(self, reaction: Reaction = "report", patience: int = PATIENCE, limit: int | None = KEPT) -> None:
+        """What to do when an input diverges, and how many events and divergences to keep at most."""
+        super().__init__(reaction, limit)
         self.patience = patience
         self.unchecked = 0
         self.forgotten_to = MIN_TICK
@@ -69,6 +69,9 @@ class Trail(Alarm):
         """The output has an event."""
         if self.runs:
             self.unroll()
+        if vs < self.forgotten_to:  # the others of its start were too many
+            self.unchecked += 1
+            return
         if self.starts and self.starts[-1] == vs:
             self.groups[-1].append((payload, ve))
         else:
@@ -191,10 +194,12 @@ class Trail(Alarm):
         must = each.accountable_from
         for payload, ve in lacking:
             if ve >= must:
-                other = next((e for p, e in surplus if alike(p, payload)), None)
-                self.report(Divergence(each.name, payload, vs, ve, other))
-        if vs >= must and not lacking:
-            for payload, ve in surplus:
+                other = next((s for s in surplus if alike(s[0], payload)), None)
+                if other is not None:
+                    surplus.remove(other)
+                self.report(Divergence(each.name, payload, vs, ve, None if other is None else other[1]))
+        for payload, ve in surplus:
+            if ve >= each.complete_from:
                 self.report(Divergence(each.name, payload, vs, None, ve))
 
     def sweep(self, inputs: Iterable[Input]) -> None:
@@ -207,16 +212,24 @@ class Trail(Alarm):
                 self._sweep_runs(passed)
                 return
             self.unroll()
-        while self.kept - sum(map(len, self.groups[:passed])) > self.patience and passed < len(self.groups):
-            self.unchecked += len(self.groups[passed])
-            passed += 1
-        if passed > 0 and (passed >= SWEEP or passed == len(self.starts)):
-            self.kept -= sum(map(len, self.groups[:passed]))
-            self.forgotten_to = self.starts[passed - 1] + 1
-            del self.starts[:passed], self.groups[:passed]
-            self.base += passed
-            for walk in self.walks.values():
-                walk.position = max(walk.position, self.base)
+        too_much = self.kept - sum(map(len, self.groups[:passed])) - self.patience
+        if too_much > 0:
+            while too_much > 0:
+                self.unchecked += len(self.groups[passed])
+                too_much -= len(self.groups[passed])
+                passed += 1
+            self._give_up(passed)
+        elif passed > 0 and (passed >= SWEEP or passed == len(self.starts)):
+            self._give_up(passed)
+
+    def _give_up(self, starts: int) -> None:
+        """So many starts, from the first that is kept."""
+        self.kept -= sum(map(len, self.groups[:starts]))
+        self.forgotten_to = self.starts[starts - 1] + 1
+        del self.starts[:starts], self.groups[:starts]
+        self.base += starts
+        for walk in self.walks.values():
+            walk.position = max(walk.position, self.base)
 
     def _sweep_runs(self, passed: int) -> None:
         """Give up whole batches, and all before them."""
