@@ -25,7 +25,7 @@ demo: java .venv/.installed-core ## Run the demonstration
 	@$(WITH_JAVA) $(BIN)/penstock demo $(ARGS)
 
 test: java lint ## Check style, types and layers, then run the tests
-	@$(WITH_JAVA) $(PYTEST) -m "not cluster and not slow" -n $(PROCESSES) --dist loadgroup $(ARGS)
+	@$(WITH_JAVA) $(PYTEST) -m "not cluster and not slow" -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.installed-test ## Check style, types and layers only
 	$(BIN)/ruff check --quiet .

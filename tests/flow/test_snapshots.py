@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import penstock as pk
 from penstock.algorithms import state
+from penstock.algorithms.aggregates.columnar import ColumnarAggregate
 from penstock.algorithms.aggregates.wid import WidAggregate
 from penstock.algorithms.relational.distinct import DistinctOperator
 from penstock.errors import CheckpointError, StreamError
@@ -142,7 +143,7 @@ def test_state_of_another_kind_or_of_a_newer_release_names_the_operator() -> Non
     text = str(caught.value)
     assert "newer release" in text
     assert "where: Aggregate count(*)" in text
-    assert "columnar panes of version 99; this release reads up to 1" in text
+    assert f"columnar panes of version 99; this release reads up to {ColumnarAggregate.version}" in text
     assert "upgrade Penstock" in text
 
     def other(content: Any) -> None:

@@ -12,8 +12,6 @@ from penstock.papers.lmerge import Experiments, best_of, lagging
 from penstock.papers.lmerge_scenarios import plan_switching
 from penstock.papers.lmerge_streams import Parameters, increasing, replica
 
-pytestmark = pytest.mark.xdist_group("lmerge")  # they share a report
-
 
 @pytest.mark.parametrize("p", [Parameters(events=300, text=16), Parameters(events=300, revised=0.4, text=16)])
 def test_replicas_are_physically_different_and_mean_the_same(p: Parameters) -> None:
