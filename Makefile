@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest
 WITH_JAVA := JAVA_HOME="$$(scripts/find-java.sh)" && export JAVA_HOME &&
 # Further arguments, for pytest or the command: make test ARGS="-k lmerge"
 ARGS ?=
-# In how many processes the tests run. Each has a Spark session of its own; 0 is one after the other, in this one.
+# In how many processes the tests run: one has all that needs Spark. 0 is one test after the other, in this one.
 PROCESSES ?= 2
 # How many random kills, and how many micro-batches a run of months has.
 KILLS ?= 60
@@ -25,7 +25,7 @@ demo: java .venv/.installed-core ## Run the demonstration
 	@$(WITH_JAVA) $(BIN)/penstock demo $(ARGS)
 
 test: java lint ## Check style, types and layers, then run the tests
-	@$(WITH_JAVA) $(PYTEST) -m "not cluster and not slow" -n $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(WITH_JAVA) $(PYTEST) -m "not cluster and not slow" -n $(PROCESSES) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.installed-test ## Check style, types and layers only
 	$(BIN)/ruff check --quiet .

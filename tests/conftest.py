@@ -1,16 +1,18 @@
-"""Profiles of the property tests, and the order of tests that run in several processes.
+"""Profiles of the property tests, and how tests are shared between processes.
 
-`--hypothesis-profile fuzz` or PENSTOCK_PROFILE=fuzz tries many more examples. With `-n 2 --dist loadfile` each process
-has a Spark session of its own and takes file after file; those that need Spark come first, since they are the long
-ones, and the others fill what is left.
+`--hypothesis-profile fuzz` or PENSTOCK_PROFILE=fuzz tries many more examples. With `-n 2` one process takes everything
+that may need Spark, since two Sparks on two cores starve each other, and the other one takes the rest file by file.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 settings.register_profile("default", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,10 +20,28 @@ settings.register_profile("fuzz", max_examples=2000, deadline=None, suppress_hea
 settings.load_profile(os.environ.get("PENSTOCK_PROFILE", "default"))
 
 
+WITH_SPARK = re.compile(r"tests/(spark/|docs/|engines/test_)")
+"""The files whose tests may need Spark."""
+
+
+class OneSpark(LoadScopeScheduling):
+    """All that may need Spark is one piece of work, any other file is one of its own."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "spark" if WITH_SPARK.match(nodeid) else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSpark:
+    """Share the tests between processes in this way."""
+    return OneSpark(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In one of several processes: begin with what needs Spark."""
     for item in items:
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(f"{item.nodeid}: a test must have the same name in every process; give it ids=…")
+        if item.get_closest_marker("spark") and not WITH_SPARK.match(item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid}: a test that needs Spark belongs to the files that {WITH_SPARK} is")
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+        items.sort(key=lambda item: WITH_SPARK.match(item.nodeid) is None)
