@@ -1,7 +1,7 @@
 """Columns of a DataFrame brought into a stream's schema, as Spark expressions: what `model.conform` does with Arrow.
 
 A value that does not fit is null here, and the row a dead letter with the same reason as in-process. Nothing depends on
-the session's time zone: what has no zone of its own is UTC.
+the session's time zone: what has no zone of its own is UTC (`utc`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from penstock.engines.spark import utc
 from penstock.engines.spark.types import from_spark, spark_type
 from penstock.model.schema import DATE, STRING, TIMESTAMP, DataType, Field, Schema
 from penstock.model.time import DAY, FIRST_TIMESTAMP, LAST_TIMESTAMP, show_ticks, usable
 from penstock.model.time_format import EPOCHS, parse_format
 
 _BLANKS = r"^[\x00-\x20]+|[\x00-\x20]+$"
-_DATED = r"^[\x00-\x20\x7f]*[+-]?[0-9]{4}"
-"""How text with a timestamp begins; Spark takes a time of day alone for one of today."""
-_ZONED = r"^[^:]*:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]*)?[^0-9.]+[^\x00-\x20\x7f]"
 _INSTANT = "timestamp_ltz"
 
 
@@ -59,24 +57,13 @@ def _moment(ticks: Column) -> Column:
 
 def _timestamp(raw: Column, given: t.DataType, found: DataType) -> Column:
     if found == STRING:
-        zoned, plain = raw.try_cast(_INSTANT), _in_utc(raw.try_cast("timestamp_ntz"))
-        dated = F.when(raw.rlike(_ZONED), F.unix_micros(zoned)).otherwise(F.unix_micros(plain))
-        return _moment(F.when(raw.rlike(_DATED), dated))
+        return _moment(F.unix_micros(utc.try_time_of_text(raw)))
     if found == DATE:
-        days = F.unix_date(raw).cast("bigint")
-        fits = days.between(FIRST_TIMESTAMP // DAY, LAST_TIMESTAMP // DAY)
-        return F.when(fits, F.timestamp_micros(days * DAY))
+        fits = F.unix_date(raw).between(FIRST_TIMESTAMP // DAY, LAST_TIMESTAMP // DAY)
+        return F.when(fits, utc.start_of(raw))
     if isinstance(given, t.TimestampNTZType):
-        return _in_utc(raw)
+        return _moment(F.unix_micros(utc.instant_of(raw)))
     return _moment(F.unix_micros(raw)) if found == TIMESTAMP else F.lit(None).cast(_INSTANT)
-
-
-def _in_utc(local: Column) -> Column:
-    """The instant of a timestamp without a zone; null outside of the years 1 to 9999."""
-    seconds, zone = F.extract(F.lit("SECOND"), local), F.lit("UTC")
-    year, month, day = F.year(local), F.month(local), F.dayofmonth(local)
-    made = F.make_timestamp_ltz(year, month, day, F.hour(local), F.minute(local), seconds, zone)
-    return F.when(year.between(1, 9999), made)
 
 
 def _by_format(raw: Column, found: DataType, text: str) -> Column:
