@@ -68,13 +68,20 @@ def test_the_merged_output_is_exact_and_hardly_notices(processes: Processes, tmp
         write_files(tmp_path / name, own, SIZE, range(2))
     fed = threading.Event()
 
+    def taken() -> int:
+        return sum(len(advances(tmp_path / f"out_{name}")) for name in rows)
+
     def feed() -> None:
-        """A file a second for each replica, so that there is always something to say."""
+        """The next file for each replica when one of them has taken something: there is always something to say."""
         for part in range(2, PARTS):
+            before = taken()
             for name, own in rows.items():
                 write_files(tmp_path / name, own, SIZE, range(part, part + 1))
             if fed.wait(1.5):
                 return
+            while taken() == before:
+                if fed.wait(0.2):
+                    return
 
     start_replica(processes, "a", 1)
     start_replica(processes, "b", 2)
