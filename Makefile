@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest
 WITH_JAVA := JAVA_HOME="$$(scripts/find-java.sh)" && export JAVA_HOME &&
 # Further arguments, for pytest or the command: make test ARGS="-k lmerge"
 ARGS ?=
-# In how many processes the tests run: one has all that needs Spark. 0 is one test after the other, in this one.
+# In how many processes the tests run; 0 is one test after the other, in this one.
 PROCESSES ?= 2
 # How many random kills, and how many micro-batches a run of months has.
 KILLS ?= 60

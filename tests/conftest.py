@@ -1,7 +1,8 @@
 """Profiles of the property tests, and how tests are shared between processes.
 
-`--hypothesis-profile fuzz` or PENSTOCK_PROFILE=fuzz tries many more examples. With `-n 2` one process takes everything
-that may need Spark, since two Sparks on two cores starve each other, and the other one takes the rest file by file.
+`--hypothesis-profile fuzz` or PENSTOCK_PROFILE=fuzz tries many more examples. With `-n 2` one process takes the files
+that may need Spark, and the other one the rest, since two Sparks beside other work starve each other; whoever is done
+first helps the other one, from its end.
 """
 
 from __future__ import annotations
@@ -24,16 +25,22 @@ WITH_SPARK = re.compile(r"tests/(spark/|docs/|engines/test_)")
 """The files whose tests may need Spark."""
 
 
-class OneSpark(LoadScopeScheduling):
-    """All that may need Spark is one piece of work, any other file is one of its own."""
+class FromBothEnds(LoadScopeScheduling):
+    """File by file: the first process from the first on, any other from the last."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if WITH_SPARK.match(nodeid) else nodeid.partition("::")[0]
+        return nodeid.partition("::")[0]
+
+    def _assign_work_unit(self, node: Any) -> None:
+        if node is not next(iter(self.nodes)):
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSpark:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FromBothEnds:
     """Share the tests between processes in this way."""
-    return OneSpark(config, log)
+    return FromBothEnds(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,11 +12,16 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from penstock.engines.spark.session import local_session, session_settings
+from penstock.engines.spark.session import local_session, low_latency_settings, session_settings
 from tests.cluster.standalone import standalone_cluster
 
 MODES = ("local", "cluster", "connect")
-JAVA_OPTIONS = f"{session_settings()['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK = {
+    **low_latency_settings(),
+    "spark.driver.extraJavaOptions": (
+        f"{session_settings()['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    ),
+}
 """Plans that run once do not pay for being compiled twice, nor a small heap for collectors with threads."""
 ON_CLUSTER = {
     "spark.executor.memory": "768m",
@@ -44,7 +49,7 @@ def open_session(mode: str) -> Iterator[SparkSession]:
             case "connect":
                 spark = local_session(remote="local[2]")
             case _:
-                spark = local_session(spark__driver__extraJavaOptions=JAVA_OPTIONS)
+                spark = local_session(**{key.replace(".", "__"): value for key, value in QUICK.items()})
         stack.callback(spark.stop)
         yield spark
 
