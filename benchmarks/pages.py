@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from penstock.algorithms.merge.base import LogicalMerge
-from penstock.algorithms.merge.pages import flatten, unflatten
-from penstock.algorithms.merge.r3 import R3
-from penstock.algorithms.merge.r4 import R4
 from penstock.model.elements import Insert
 from penstock.model.plain import decode, encode
+from penstock.operators.merge.base import LogicalMerge
+from penstock.operators.merge.pages import flatten, unflatten
+from penstock.operators.merge.r3 import R3
+from penstock.operators.merge.r4 import R4
 
 GROUPS = 10_000
 TURNS = 5

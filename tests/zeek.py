@@ -15,7 +15,7 @@ from penstock.model.batch import Row
 from penstock.model.schema import Schema, schema_of
 from penstock.model.tdb import TDB
 from penstock.model.time import SECOND
-from penstock.query.nodes import Node
+from penstock.plan.nodes import Node
 from penstock.reference import evaluate
 
 LOG = Path(__file__).resolve().parents[2] / "shared" / "data" / "zeek_dns.log.gz"

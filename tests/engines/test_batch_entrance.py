@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from penstock.engines.spark.entrance import REACHED, Guard
 from penstock.model.batch import Batch, Row
 from penstock.model.progress import PerSource, Progress
-from penstock.query.binder import bind
-from penstock.query.nodes import Source
-from tests.algorithms.progress.test_ingest import PROGRESS, SCHEMA, arrivals, catalog, played
+from penstock.plan.nodes import Source
+from penstock.sql.binder import bind
+from tests.operators.progress.test_ingest import PROGRESS, SCHEMA, arrivals, catalog, played
 from tests.profiles import examples
 
 IN_ORDER = [p for p in PROGRESS if not isinstance(p, PerSource)]

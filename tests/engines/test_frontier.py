@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import penstock as pk
-from penstock.algorithms.progress.trackers import tracker_for
 from penstock.engines.spark.host import Arrivals, HostedGraph
 from penstock.engines.spark.wire import Note, dump_note, load, pack, unpack
 from penstock.engines.spark.writing import least_bound
 from penstock.model.batch import Batch
-from penstock.query.nodes import Source
+from penstock.operators.progress.trackers import tracker_for
+from penstock.plan.nodes import Source
 
 pytestmark = pytest.mark.spark
 Rows = Mapping[str, list[tuple[int, str]]]

@@ -17,9 +17,9 @@ from penstock.engines.spark.partitioning import routes
 from penstock.engines.spark.wire import load, unpack
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.progress import Progress
-from penstock.query.binder import bind
-from penstock.query.nodes import Source
-from tests.algorithms.progress.test_ingest import SCHEMA, arrivals, catalog, every_progress, limits, played
+from penstock.plan.nodes import Source
+from penstock.sql.binder import bind
+from tests.operators.progress.test_ingest import SCHEMA, arrivals, catalog, every_progress, limits, played
 from tests.profiles import examples
 
 BUCKETS = 3

@@ -13,9 +13,9 @@ from penstock.engines.spark.wire import Note, dump_note, load
 from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
-from penstock.query.binder import bind
-from penstock.query.catalog import Catalog, StreamInfo
-from penstock.query.nodes import Source
+from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.plan.nodes import Source
+from penstock.sql.binder import bind
 
 pytestmark = pytest.mark.spark
 SCHEMA = schema_of([("ts", "bigint"), ("v", "int")], "ts")

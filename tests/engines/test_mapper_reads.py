@@ -11,7 +11,7 @@ from penstock.engines.spark.sources import refuse_alike
 from penstock.engines.spark.wire import load_note, unpack
 from penstock.errors import StreamError
 from penstock.model.batch import rows_of
-from penstock.query.nodes import Source
+from penstock.plan.nodes import Source
 
 
 def test_times_in_another_form_and_records_that_were_not_parsed() -> None:

@@ -7,8 +7,8 @@ import pytest
 import penstock as pk
 from penstock.engines.spark.explain import needs_host
 from penstock.engines.spark.partitioning import routes
-from penstock.query.binder import bind
-from penstock.query.nodes import Node
+from penstock.plan.nodes import Node
+from penstock.sql.binder import bind
 
 SCHEMA = "ts bigint, k string, g string, x double"
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from penstock.engines.local.builder import Builder
-from penstock.engines.local.graph import GraphNode, QueryGraph
 from penstock.engines.spark.host import StatePages
 from penstock.engines.spark.manifest import check_manifest, keep_manifest, manifest_of
 from penstock.errors import CheckpointError
@@ -18,8 +16,10 @@ from penstock.model.plain import decode, encode
 from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
-from penstock.query.binder import bind
-from penstock.query.catalog import Catalog, StreamInfo
+from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.runtime.builder import Builder
+from penstock.runtime.graph import GraphNode, QueryGraph
+from penstock.sql.binder import bind
 from penstock.storage.files import Place, place_of
 
 SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("v", "int")], "ts")

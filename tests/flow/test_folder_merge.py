@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.algorithms.merge.divergence import Divergence
 from penstock.errors import CheckpointError, LeaseError, MergeError, SourceError, StorageError
 from penstock.flow.outputs import PATIENCE, FolderMerge, merge_outputs
 from penstock.model.schema import schema_of
+from penstock.operators.merge.divergence import Divergence
 from penstock.storage.files import place_of
 from penstock.storage.folders import OutputFolder, Owner, Staging, describe
 from penstock.storage.lease import Lease

@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
-from penstock.algorithms import state
-from penstock.algorithms.aggregates.columnar import ColumnarAggregate
-from penstock.algorithms.aggregates.wid import WidAggregate
-from penstock.algorithms.relational.distinct import DistinctOperator
 from penstock.errors import CheckpointError, StreamError
 from penstock.model.batch import Batch
 from penstock.model.plain import decode, encode
 from penstock.model.values import NAN
+from penstock.operators import state
+from penstock.operators.aggregates.columnar import ColumnarAggregate
+from penstock.operators.aggregates.wid import WidAggregate
+from penstock.operators.relational.distinct import DistinctOperator
 from penstock.testing.asserts import tdb_of
 
 COLUMNS = "ts bigint, k string, v int"
@@ -337,9 +337,9 @@ def test_window_zero_is_a_window_like_any_other() -> None:
 
 
 def _grouping(run: Any) -> Any:
-    from penstock.algorithms.aggregates.functions import build
-    from penstock.algorithms.aggregates.partials import Grouping
     from penstock.model.schema import BIGINT
+    from penstock.operators.aggregates.functions import build
+    from penstock.operators.aggregates.partials import Grouping
 
     schema = next(n for n in run.graph.nodes if n.stream == "s").operator.schema
     return Grouping(schema, (), (None,), (build("count", None, BIGINT),))

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import penstock as pk
-from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution
 from penstock.model.batch import Batch
 from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
 from penstock.model.properties import StreamProperties
 from penstock.model.time import END_OF_TIME
+from penstock.runtime.builder import Builder
 
 FOLDER = Path(__file__).parent / "snapshots"
 COLUMNS = "ts bigint, k string, v bigint, d double, c decimal(20,4), b binary, day date, at timestamp"

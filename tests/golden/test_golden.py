@@ -8,10 +8,10 @@ from importlib import import_module
 
 import pytest
 
-import penstock.algorithms
-from penstock.algorithms.operator import Operator
-from penstock.algorithms.state import open_snapshot
+import penstock.operators
 from penstock.model.time import END_OF_TIME
+from penstock.operators.operator import Operator
+from penstock.operators.state import open_snapshot
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from tests.golden.cases import CASES, MERGES, Golden, GoldenMerge, feed
 
@@ -50,7 +50,7 @@ def test_an_old_snapshot_is_small_and_of_the_case(case: Golden) -> None:
 
 
 def kinds_of_operators() -> set[str]:
-    for module in pkgutil.walk_packages(penstock.algorithms.__path__, "penstock.algorithms."):
+    for module in pkgutil.walk_packages(penstock.operators.__path__, "penstock.operators."):
         import_module(module.name)
     found, waiting = set(), [Operator]
     while waiting:

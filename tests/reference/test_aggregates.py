@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.schema import BIGINT, DOUBLE, STRING, DataType, decimal
-from penstock.query.expressions import AggregateCall
+from penstock.plan.expressions import AggregateCall
 from penstock.reference.aggregates import aggregate
 
 

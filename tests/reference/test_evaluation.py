@@ -12,9 +12,9 @@ from penstock.model.schema import BIGINT, schema_of
 from penstock.model.tdb import TDB
 from penstock.model.text import read_timestamp
 from penstock.model.time import MINUTE, SECOND
-from penstock.query.binder import bind
-from penstock.query.catalog import Catalog, StreamInfo, UserFunction
+from penstock.plan.catalog import Catalog, StreamInfo, UserFunction
 from penstock.reference import evaluate, outcome
+from penstock.sql.binder import bind
 
 PLAIN = schema_of([("ts", "bigint"), ("srcIP", "string"), ("length", "int"), ("cost", "decimal(8,2)")], "ts")
 CLOCK = schema_of([("ts", "timestamp"), ("srcIP", "string"), ("length", "int")], "ts")

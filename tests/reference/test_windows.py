@@ -6,7 +6,7 @@ from hypothesis import given
 
 from penstock.model.schema import schema_of
 from penstock.model.time import MINUTE, SECOND, Domain
-from penstock.query.nodes import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
+from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 from penstock.reference.windows import Extent, extents
 from penstock.testing.strategies import disordered_times, sliding_windows
 

@@ -15,13 +15,13 @@ import pytest
 from pyspark.errors import PySparkException
 
 import penstock as pk
-from penstock.flow.agreement import EVALUATORS, Evaluator, agreement
 from penstock.model.batch import Row, rows_of, table_of
 from penstock.model.progress import Progress
 from penstock.model.schema import Schema, parse_type, schema_of
 from penstock.model.time import SECOND
-from penstock.query.catalog import Catalog, UserFunction
+from penstock.plan.catalog import Catalog, UserFunction
 from penstock.reference.arrivals import Arrivals
+from penstock.verify.agreement import EVALUATORS, Evaluator, agreement
 
 pytestmark = pytest.mark.spark
 

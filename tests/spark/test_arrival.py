@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import penstock as pk
-from penstock.algorithms.progress.ingest import AMBIGUOUS_REASON
 from penstock.flow.flow import Flow
+from penstock.operators.progress.ingest import AMBIGUOUS_REASON
 
 pytestmark = pytest.mark.spark
 

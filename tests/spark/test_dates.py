@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as pk
-from tests.query.test_dates import CASES, DAYS
+from tests.sql.test_dates import CASES, DAYS
 
 pytestmark = pytest.mark.spark
 

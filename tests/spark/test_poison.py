@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import penstock as pk
-from penstock.flow.agreement import Evaluator, agreement
 from penstock.model.batch import Row
 from penstock.model.schema import BIGINT, schema_of
-from penstock.query.catalog import Catalog, UserFunction
+from penstock.plan.catalog import Catalog, UserFunction
 from penstock.reference.arrivals import Arrivals
+from penstock.verify.agreement import Evaluator, agreement
 
 pytestmark = pytest.mark.spark
 

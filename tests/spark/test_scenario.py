@@ -6,9 +6,9 @@ from collections import Counter
 
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
-from penstock.query.binder import bind
-from penstock.query.catalog import Catalog, StreamInfo
+from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.reference import evaluate, judge
+from penstock.sql.binder import bind
 from tests.spark import scenario
 
 

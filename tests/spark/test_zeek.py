@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as pk
-from penstock.flow.evaluators import tdb_of_table
+from penstock.verify.evaluators import tdb_of_table
 from tests import zeek
 
 pytestmark = pytest.mark.spark

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.flow.agreement import EVALUATORS, agreement
 from penstock.model.conform import row_json
 from penstock.testing.transcripts import JUDGEMENTS, Transcript, read_transcript
+from penstock.verify.agreement import EVALUATORS, agreement
 
 TRANSCRIPTS = [read_transcript(path) for path in sorted(Path(__file__).parent.glob("*.yaml"))]
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from penstock.cli.inputs import StreamOption
 from penstock.cli.show import out, working
-from penstock.flow.agreement import EVALUATORS, Agreement, Evaluator, agreement
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
 from penstock.reference.arrivals import Arrivals
+from penstock.verify.agreement import EVALUATORS, Agreement, Evaluator, agreement
 
 
 @dataclass(frozen=True)

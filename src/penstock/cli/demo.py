@@ -24,7 +24,6 @@ import pyarrow.parquet
 from penstock.cli.show import note, out, print_json, print_table, working
 from penstock.engines.spark.baseline import counted_under_watermark
 from penstock.engines.spark.session import local_session
-from penstock.flow.evaluators import tdb_of_table
 from penstock.flow.flow import Flow
 from penstock.model.batch import Batch, Row
 from penstock.model.progress import bounded, per_source, punctuated
@@ -32,6 +31,7 @@ from penstock.model.tdb import TDB
 from penstock.model.time import SECOND
 from penstock.reference import evaluate
 from penstock.testing.generators import Link, packets
+from penstock.verify.evaluators import tdb_of_table
 
 Q1_1 = "SELECT srcIP, count(*) [RANGE 10 minutes, SLIDE 1 minute, WA ts] FROM M GROUP BY srcIP"
 Q1_2 = "SELECT count (*) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Control union Main1 union Main2"

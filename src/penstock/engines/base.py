@@ -11,22 +11,9 @@ from dataclasses import dataclass
 
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated
-from penstock.query.expressions import USER, Expression, walk
-from penstock.query.nodes import (
-    Distinct,
-    LandmarkWindow,
-    Merge,
-    Node,
-    NumberRows,
-    PartitionedWindow,
-    Project,
-    Select,
-    SlideByTupleWindow,
-    SlidingWindow,
-    Source,
-    Union,
-    WindowAggregate,
-)
+from penstock.plan.expressions import USER, Expression, walk
+from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.windows import LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 
 FEATURES = {
     "select": "WHERE and HAVING",

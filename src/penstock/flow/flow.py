@@ -27,9 +27,9 @@ from penstock.model.conform import DeadLetter
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
-from penstock.query.binder import bind
-from penstock.query.catalog import Catalog, StreamInfo, closest
-from penstock.query.predicates import punctuation_predicate
+from penstock.plan.catalog import Catalog, StreamInfo, closest
+from penstock.sql.binder import bind
+from penstock.sql.predicates import punctuation_predicate
 
 if TYPE_CHECKING:
     from penstock.flow.spark import SparkQuery

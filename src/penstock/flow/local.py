@@ -11,10 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engines.local.builder import Builder
 from penstock.engines.local.execution import LocalExecution
 from penstock.engines.local.explain import how
-from penstock.engines.local.side_outputs import Kept
 from penstock.errors import PenstockError, StreamError
 from penstock.flow.query import Query
 from penstock.io.files import check_not_read
@@ -23,9 +21,11 @@ from penstock.io.sources import LocalSource
 from penstock.model.accounts import DeadLimit
 from penstock.model.batch import Batch, concat
 from penstock.model.elements import Element, Punctuation
-from penstock.query.catalog import Catalog
-from penstock.query.explain import explain
-from penstock.query.nodes import Node
+from penstock.plan.catalog import Catalog
+from penstock.plan.explain import explain
+from penstock.plan.nodes import Node
+from penstock.runtime.builder import Builder
+from penstock.runtime.side_outputs import Kept
 from penstock.storage.files import place_of
 from penstock.storage.patterns import real
 

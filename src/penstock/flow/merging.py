@@ -19,17 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-from penstock.algorithms.merge.base import Counts, Input, LogicalMerge, Misstep
-from penstock.algorithms.merge.choose import choose
-from penstock.algorithms.merge.divergence import KEPT, PATIENCE, Divergence, Reaction, Watch
-from penstock.algorithms.merge.operator import ELEMENT_COLUMNS, MergeOperator
-from penstock.algorithms.merge.options import check_options, check_properties, needs_index, one_of
-from penstock.algorithms.merge.ordered import R2, OrderedMerge
-from penstock.algorithms.merge.pages import differing, flatten, settings_of, unflatten
-from penstock.algorithms.merge.policies import Policy
-from penstock.algorithms.merge.revisable import LEADING, RevisableMerge
-from penstock.algorithms.merge.trail import Trail
-from penstock.algorithms.state import open_page, open_snapshot, seal_snapshot
 from penstock.errors import CheckpointError, DivergenceError, MergeError
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
@@ -41,6 +30,17 @@ from penstock.model.progress import Progress
 from penstock.model.properties import StreamProperties
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
+from penstock.operators.merge.base import Counts, Input, LogicalMerge, Misstep
+from penstock.operators.merge.choose import choose
+from penstock.operators.merge.divergence import KEPT, PATIENCE, Divergence, Reaction, Watch
+from penstock.operators.merge.operator import ELEMENT_COLUMNS, MergeOperator
+from penstock.operators.merge.options import check_options, check_properties, needs_index, one_of
+from penstock.operators.merge.ordered import R2, OrderedMerge
+from penstock.operators.merge.pages import differing, flatten, settings_of, unflatten
+from penstock.operators.merge.policies import Policy
+from penstock.operators.merge.revisable import LEADING, RevisableMerge
+from penstock.operators.merge.trail import Trail
+from penstock.operators.state import open_page, open_snapshot, seal_snapshot
 
 Source = Iterable[Element] | LocalQuery
 _ANYTHING = StreamProperties(insert_only=False)

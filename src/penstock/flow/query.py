@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
-from penstock.query.catalog import Catalog
-from penstock.query.nodes import Node
+from penstock.plan.catalog import Catalog
+from penstock.plan.nodes import Node
 
 
 class Query:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from penstock.algorithms.merge.choose import choose
-from penstock.algorithms.merge.options import check_options, check_properties, needs_index
-from penstock.algorithms.merge.policies import policy_of
 from penstock.errors import MergeError, StreamError
 from penstock.flow.user_code import NAME
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
-from penstock.query.catalog import Catalog, closest
-from penstock.query.nodes import Merge, Source
+from penstock.operators.merge.choose import choose
+from penstock.operators.merge.options import check_options, check_properties, needs_index
+from penstock.operators.merge.policies import policy_of
+from penstock.plan.catalog import Catalog, closest
+from penstock.plan.nodes import Merge, Source
+from penstock.sql.predicates import source_of
 
 DEFAULT_POLICY = "half frozen"
 WAITING = ("half frozen", "conservative")
@@ -44,7 +45,7 @@ def merge_node(
         raise MergeError("The replicas are a list of streams.", where=f"stream {name}", got=repr(streams)[:200])
     _check_key(key, name)
     check_properties(properties, f"stream {name}")
-    if catalog.source(name) is not None:
+    if source_of(catalog, name) is not None:
         raise StreamError("There is a stream of that name already.", got=name, hint="choose another name")
     if not streams:
         raise MergeError("A merge needs at least one input.", where=f"stream {name}")
@@ -66,7 +67,7 @@ def merge_node(
 
 
 def _source(catalog: Catalog, stream: str, name: str) -> Source:
-    found = catalog.source(stream) if isinstance(stream, str) else None
+    found = source_of(catalog, stream) if isinstance(stream, str) else None
     if not isinstance(found, Source):
         raise StreamError(
             "There is no such stream.",

@@ -25,9 +25,9 @@ from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.query import Query
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.letters import DEAD_SCHEMA, late_schema
-from penstock.query.catalog import Catalog
-from penstock.query.explain import explain
-from penstock.query.nodes import Node, Source
+from penstock.plan.catalog import Catalog
+from penstock.plan.explain import explain
+from penstock.plan.nodes import Node, Source
 from penstock.storage.retention import Retention
 
 

@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from penstock.algorithms.aggregates.functions import UserAggregate
 from penstock.errors import StreamError
 from penstock.model.schema import DataType, parse_type
-from penstock.query.catalog import Catalog, UserFunction
-from penstock.query.tokens import other_meaning
+from penstock.operators.aggregates.functions import UserAggregate
+from penstock.plan.catalog import Catalog, UserFunction
+from penstock.sql.tokens import other_meaning
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """What streams, functions and aggregates may be called."""

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.algorithms.merge.base import LogicalMerge
-from penstock.algorithms.merge.baselines import CleanseThenR1, R3Minus
-from penstock.algorithms.merge.ordered import R0, R1, R2
-from penstock.algorithms.merge.r3 import R3
-from penstock.algorithms.merge.r4 import R4
 from penstock.bench.claims import Claim, Report
 from penstock.model.batch import Batch
 from penstock.model.elements import Element, Insert
 from penstock.model.schema import schema_of
+from penstock.operators.merge.base import LogicalMerge
+from penstock.operators.merge.baselines import CleanseThenR1, R3Minus
+from penstock.operators.merge.ordered import R0, R1, R2
+from penstock.operators.merge.r3 import R3
+from penstock.operators.merge.r4 import R4
 from penstock.papers.lmerge_scenarios import bursts, congestion, plan_switching
 from penstock.papers.lmerge_streams import Parameters, increasing, ordered, replica
 

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from penstock.algorithms.merge.r3 import R3
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
 from penstock.model.batch import Batch
 from penstock.model.elements import Element, Insert, Punctuation, linear
 from penstock.model.progress import ordered
+from penstock.operators.merge.r3 import R3
 from penstock.papers.lmerge_streams import Parameters, increasing, replica
 
 RATE = 5000

@@ -16,8 +16,8 @@ from typing import Any, Protocol, cast
 
 from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.schema import TIMESTAMP, DataType
-from penstock.query.expressions import USER, AggregateCall
-from penstock.query.user_functions import checked, raised, shown
+from penstock.plan.expressions import USER, AggregateCall
+from penstock.plan.user_functions import checked, raised, shown
 from penstock.reference.scalars import same
 
 _BIGINT = 2**63

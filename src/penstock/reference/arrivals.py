@@ -15,11 +15,11 @@ from typing import Literal
 from penstock.model.batch import Row
 from penstock.model.progress import PerSource, Progress, Punctuated
 from penstock.model.schema import Schema
-from penstock.query.catalog import Catalog
-from penstock.query.expressions import columns_in
-from penstock.query.predicates import punctuation_predicate
+from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import columns_in
 from penstock.reference.lateness import Judged, Kind, judge, kind_of
 from penstock.reference.scalars import value_of
+from penstock.sql.predicates import punctuation_predicate
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from penstock.model.likeness import Likeness
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
 from penstock.model.values import canonical_row
-from penstock.query.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 from penstock.reference.aggregates import aggregate
 from penstock.reference.scalars import Functions, same_row, value_of
 from penstock.reference.windows import extents

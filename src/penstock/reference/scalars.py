@@ -1,6 +1,6 @@
 """Scalar expressions on one row, and when two values are one value.
 
-Functions mean what `penstock.query.functions` says; user functions are called with None for null. An expression that
+Functions mean what `penstock.plan.functions` says; user functions are called with None for null. An expression that
 has no value (overflow, division by zero, a cast that fails, a user function that raises) raises `EvaluationError`.
 Values are the same when SQL groups them together: null with null, NaN with NaN, the two zeros of floating point.
 """
@@ -14,9 +14,9 @@ from penstock.errors import UnsupportedError
 from penstock.model.batch import Row
 from penstock.model.schema import STRING, TIMESTAMP, Schema
 from penstock.model.text import write_timestamp
-from penstock.query.expressions import USER, Call, Column, Expression, Literal
-from penstock.query.functions import LAZY, STRICT, evaluate_lazy
-from penstock.query.user_functions import timestamp_aware
+from penstock.plan.expressions import USER, Call, Column, Expression, Literal
+from penstock.plan.functions import LAZY, STRICT, evaluate_lazy
+from penstock.plan.user_functions import timestamp_aware
 
 Functions = Mapping[str, Callable[..., object]]
 """User functions by lower-case name."""

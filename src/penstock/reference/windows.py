@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from penstock.model.batch import Row
 from penstock.model.schema import Schema
-from penstock.query.nodes import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
+from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 from penstock.reference.scalars import same_row
 
 

@@ -18,7 +18,7 @@ from penstock.model.batch import Row
 from penstock.model.progress import Progress
 from penstock.model.schema import DataType, Schema
 from penstock.model.time import Domain
-from penstock.query.nodes import SlidingWindow
+from penstock.plan.windows import SlidingWindow
 from penstock.reference.lateness import judge
 
 

@@ -17,11 +17,6 @@ from functools import partial
 import pyarrow as pa
 
 from penstock.engines.base import check
-from penstock.engines.local.builder import Builder
-from penstock.engines.local.gate import Gate
-from penstock.engines.local.graph import QueryGraph
-from penstock.engines.local.lane import Lane, at_rest, lane_of
-from penstock.engines.local.side_outputs import SideOutputs
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import PenstockError, SourceError, StreamError, reason_of
 from penstock.model.accounts import Counts, DeadLimit
@@ -29,8 +24,13 @@ from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, is_whole
 from penstock.model.letters import DEAD_SCHEMA, late_schema
-from penstock.query.catalog import Catalog
-from penstock.query.nodes import Node, Source
+from penstock.plan.catalog import Catalog
+from penstock.plan.nodes import Node, Source
+from penstock.runtime.builder import Builder
+from penstock.runtime.gate import Gate
+from penstock.runtime.graph import QueryGraph
+from penstock.runtime.lane import Lane, at_rest, lane_of
+from penstock.runtime.side_outputs import SideOutputs
 
 __all__ = ["DEAD_SCHEMA", "Counts", "LocalExecution", "Opener", "SideOutputs", "late_schema"]
 

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.query.cost import choose_aggregate
-from penstock.query.nodes import (
-    Distinct,
-    Merge,
-    Node,
-    NumberRows,
-    Project,
-    Select,
-    SlidingWindow,
-    Source,
-    Union,
-    WindowAggregate,
-)
+from penstock.plan.cost import choose_aggregate
+from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.windows import SlidingWindow
 
 
 def how(node: Node) -> str:

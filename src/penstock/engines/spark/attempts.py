@@ -20,14 +20,14 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from penstock.engines.local.row_functions import RowFunction, row_function
 from penstock.engines.spark import utc
 from penstock.engines.spark.columns import apply, leaf
 from penstock.engines.spark.types import spark_type
 from penstock.errors import reason_of
 from penstock.model.schema import DataType, Field, Schema
-from penstock.query import expressions as e
-from penstock.query.catalog import UserFunction
+from penstock.plan import expressions as e
+from penstock.plan.catalog import UserFunction
+from penstock.runtime.row_functions import RowFunction, row_function
 
 _TOTAL = frozenset(
     [

@@ -24,9 +24,9 @@ from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.windows import can_fail, failed_windows, windowed
 from penstock.errors import UnsupportedError
 from penstock.model.letters import DEAD_SCHEMA
-from penstock.query.catalog import Catalog
-from penstock.query.expressions import Expression
-from penstock.query.nodes import (
+from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import Expression
+from penstock.plan.nodes import (
     ROW_NUMBER,
     Distinct,
     Merge,
@@ -34,11 +34,11 @@ from penstock.query.nodes import (
     NumberRows,
     Project,
     Select,
-    SlidingWindow,
     Source,
     Union,
     WindowAggregate,
 )
+from penstock.plan.windows import SlidingWindow
 
 TIMES = "__times"
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from penstock.engines.spark import utc
 from penstock.engines.spark.types import spark_type
 from penstock.model.schema import DataType
-from penstock.query import expressions as e
-from penstock.query.like import expression_of, is_simple
+from penstock.plan import expressions as e
+from penstock.plan.like import expression_of, is_simple
 
 _BINARY: dict[str, Callable[[Any, Any], Column]] = {
     "add": operator.add,

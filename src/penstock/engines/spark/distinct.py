@@ -15,8 +15,8 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.ticks import floor_div, long
-from penstock.query.expressions import AggregateCall
-from penstock.query.nodes import SlidingWindow
+from penstock.plan.expressions import AggregateCall
+from penstock.plan.windows import SlidingWindow
 
 _VALUE, _PANE, _WID, _CHANGE = "__value", "__pane", "__wid", "__change"
 

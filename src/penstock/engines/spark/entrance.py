@@ -25,18 +25,17 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from penstock.algorithms.progress.ahead import GuardedTracker
-from penstock.algorithms.progress.trackers import tracker_for
-from penstock.engines.local.builder import Builder
 from penstock.engines.spark.attempts import Attempts
 from penstock.engines.spark.sources import AS_JSON, SparkSource
 from penstock.engines.spark.ticks import ticks_of, time_of
 from penstock.errors import UnsupportedError
 from penstock.model.batch import Batch
 from penstock.model.progress import Bounded, Ordered, Punctuated, span_ticks
-from penstock.query.catalog import Catalog
-from penstock.query.nodes import Source
-from penstock.query.predicates import punctuation_predicate, silent_columns
+from penstock.operators.progress.ahead import GuardedTracker
+from penstock.operators.progress.trackers import tracker_for
+from penstock.plan.catalog import Catalog
+from penstock.plan.nodes import Source
+from penstock.runtime.builder import Builder
 
 ARRIVAL = "__arrival"
 BOUND = "__bound"
@@ -129,16 +128,15 @@ class BatchEntrance:
         is_punctuation: Column | None = None
         if self._is_guarded(node):
             rows = self._guarded(node, rows)
-        if isinstance(node.progress, Punctuated):
+        if node.punctuation is not None:
             attempts = Attempts(self.catalog.functions)
-            predicate = punctuation_predicate(node.progress, node.schema, self.catalog, node.name)
-            made = attempts.of(predicate)
+            made = attempts.of(node.punctuation)
             for name, prepared in attempts.prepared:
                 rows = rows.withColumn(name, prepared)
             is_punctuation = F.coalesce(made.value, F.lit(False))
             if made.failed is not None:
                 reasons.append(F.when(made.failed, F.lit(UNJUDGED)))
-            silent = [node.schema.fields[i].name for i in silent_columns(node.progress, predicate, node.schema)]
+            silent = [node.schema.fields[i].name for i in node.silent]
             if silent:
                 speaks = reduce(lambda a, b: a | b, [F.col(f"`{name}`").isNotNull() for name in silent])
                 reasons.append(F.when(is_punctuation & speaks, F.lit(AMBIGUOUS)))

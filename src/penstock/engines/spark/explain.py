@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from penstock.engines.spark.partitioning import routes
 from penstock.model.schema import DOUBLE, FLOAT
-from penstock.query.cost import choose_aggregate, choose_spark
-from penstock.query.expressions import USER, AggregateCall
-from penstock.query.nodes import Distinct, Merge, Node, Project, Select, SlidingWindow, Source, Union, WindowAggregate
+from penstock.plan.cost import choose_aggregate, choose_spark
+from penstock.plan.expressions import USER, AggregateCall
+from penstock.plan.nodes import Distinct, Merge, Node, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.windows import SlidingWindow
 
 _WAYS = {
     "slide": "native panes, then one total slides over the panes of each group, whatever RANGE/SLIDE is",

@@ -15,20 +15,20 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from penstock.algorithms.progress.ingest import BatchIngest
-from penstock.algorithms.progress.trackers import tracker_for
-from penstock.algorithms.state import seal, unseal
-from penstock.engines.local.builder import Builder
-from penstock.engines.local.graph import GraphNode, QueryGraph
-from penstock.engines.local.side_outputs import SideOutputs
 from penstock.engines.spark.wire import Note, dump, load, load_note, pack, unpack_batch
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch, concat
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import late_schema
-from penstock.query.catalog import Catalog
-from penstock.query.nodes import Node, Source
+from penstock.operators.progress.ingest import BatchIngest
+from penstock.operators.progress.trackers import tracker_for
+from penstock.operators.state import seal, unseal
+from penstock.plan.catalog import Catalog
+from penstock.plan.nodes import Node, Source
+from penstock.runtime.builder import Builder
+from penstock.runtime.graph import GraphNode, QueryGraph
+from penstock.runtime.side_outputs import SideOutputs
 
 _ABSENT = object()
 

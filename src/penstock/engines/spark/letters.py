@@ -11,18 +11,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.algorithms.progress.ingest import AMBIGUOUS_REASON, Ingest
-from penstock.algorithms.progress.marks import PunctuationMarks
-from penstock.algorithms.relational.attempt import by_row
-from penstock.algorithms.relational.project import ProjectOperator
-from penstock.algorithms.relational.select import SelectOperator
-from penstock.engines.local.builder import Builder
 from penstock.engines.spark import entrance
 from penstock.model.batch import Row, rows_of, table_of
 from penstock.model.letters import DEAD_SCHEMA, plain_text, row_text
 from penstock.model.schema import Schema
-from penstock.query.catalog import Catalog
-from penstock.query.nodes import Node, Source, WindowAggregate
+from penstock.operators.progress.ingest import AMBIGUOUS_REASON, Ingest
+from penstock.operators.progress.marks import PunctuationMarks
+from penstock.operators.relational.attempt import by_row
+from penstock.operators.relational.project import ProjectOperator
+from penstock.operators.relational.select import SelectOperator
+from penstock.plan.catalog import Catalog
+from penstock.plan.nodes import Node, Source, WindowAggregate
+from penstock.runtime.builder import Builder
 
 UNEXPLAINED = "No value on Spark"
 

@@ -1,7 +1,7 @@
 """What a checkpoint on Spark belongs to, and whether a query may go on from it.
 
 The manifest is written once, before the first micro-batch: the format, the query's description
-(`penstock.query.fingerprint`), the kind and version of every operator's pages, the number of buckets, and whether the
+(`penstock.plan.fingerprint`), the kind and version of every operator's pages, the number of buckets, and whether the
 checkpoint keeps its sources by name. It is JSON, so that people can read it. A refusal says which part differs.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from penstock.algorithms.state import FORMAT_VERSION, check_kind
-from penstock.engines.local.builder import Builder
-from penstock.engines.local.graph import QueryGraph
 from penstock.errors import CheckpointError
-from penstock.query.catalog import Catalog
-from penstock.query.fingerprint import check
-from penstock.query.nodes import Node
+from penstock.operators.state import FORMAT_VERSION, check_kind
+from penstock.plan.catalog import Catalog
+from penstock.plan.fingerprint import check
+from penstock.plan.nodes import Node
+from penstock.runtime.builder import Builder
+from penstock.runtime.graph import QueryGraph
 from penstock.storage.files import Place
 
 MANIFEST = "manifest.json"

@@ -17,11 +17,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.algorithms.progress.marks import DATA
-from penstock.algorithms.progress.trackers import tracker_for
-from penstock.engines.local.builder import Builder
-from penstock.engines.local.column_functions import column_function
-from penstock.engines.local.row_functions import row_function
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.partitioning import bucket_of
 from penstock.engines.spark.wire import Note, dump_note, pack
@@ -29,9 +24,14 @@ from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.model.progress import Punctuated
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.query.catalog import Catalog
-from penstock.query.expressions import Expression
-from penstock.query.nodes import Source
+from penstock.operators.progress.marks import DATA
+from penstock.operators.progress.trackers import tracker_for
+from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import Expression
+from penstock.plan.nodes import Source
+from penstock.runtime.builder import Builder
+from penstock.runtime.column_functions import column_function
+from penstock.runtime.row_functions import row_function
 
 PART_ROWS = 500_000
 

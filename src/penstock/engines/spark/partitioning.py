@@ -12,8 +12,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from penstock.model.schema import DOUBLE, FLOAT, DataType
-from penstock.query.expressions import Call, Column, Expression
-from penstock.query.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.expressions import Call, Column, Expression
+from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 
 Routes = dict[str, tuple[Expression, ...]]
 

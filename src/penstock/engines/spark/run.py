@@ -24,9 +24,9 @@ from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, show_ticks
-from penstock.query.catalog import Catalog
-from penstock.query.closing import closing_bound
-from penstock.query.nodes import Node
+from penstock.plan.catalog import Catalog
+from penstock.plan.closing import closing_bound
+from penstock.plan.nodes import Node
 from penstock.storage.files import Place, place_of
 from penstock.storage.folders import OutputFolder, Owner, describe
 from penstock.storage.home import Home, checked_name, open_home

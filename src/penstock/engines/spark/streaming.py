@@ -28,8 +28,8 @@ from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.wire import PACKED, TAGGED, unpack
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.model.schema import Schema
-from penstock.query.catalog import Catalog
-from penstock.query.nodes import Node, Source
+from penstock.plan.catalog import Catalog
+from penstock.plan.nodes import Node, Source
 
 
 @dataclass(frozen=True)

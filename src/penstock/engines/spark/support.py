@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from penstock.engines.base import Support, no
-from penstock.query.nodes import Node, NumberRows, Source
+from penstock.plan.nodes import Node, NumberRows, Source
 
 _LATER = "not yet on Spark: use the oracle (`penstock check`), or a sliding window"
 

@@ -37,8 +37,8 @@ from penstock.engines.spark.sources import AS_JSON, SparkSource
 from penstock.errors import StreamError
 from penstock.model.progress import Progress, Punctuated
 from penstock.model.time import END_OF_TIME, Domain, to_ticks
-from penstock.query.catalog import Catalog
-from penstock.query.predicates import punctuation_predicate
+from penstock.plan.catalog import Catalog
+from penstock.sql.predicates import punctuation_predicate
 
 EVENT_TIME = "event_time"
 """The column that Spark's operators are to use."""

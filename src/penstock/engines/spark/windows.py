@@ -21,11 +21,6 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from penstock.algorithms.aggregates.columnar import ColumnarAggregate
-from penstock.algorithms.aggregates.functions import sum_overflow
-from penstock.algorithms.aggregates.measures import Measure
-from penstock.algorithms.operator import Rejected
-from penstock.engines.local.builder import Builder
 from penstock.engines.spark.distinct import distinct_counts, joined
 from penstock.engines.spark.ticks import floor_div, long, ticks_of, time_of
 from penstock.engines.spark.types import spark_ddl
@@ -34,10 +29,16 @@ from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
-from penstock.query.catalog import Catalog
-from penstock.query.cost import choose_spark, without_distinct
-from penstock.query.expressions import AggregateCall
-from penstock.query.nodes import SlidingWindow, WindowAggregate
+from penstock.operators.aggregates.columnar import ColumnarAggregate
+from penstock.operators.aggregates.functions import sum_overflow
+from penstock.operators.aggregates.measures import Measure
+from penstock.operators.operator import Rejected
+from penstock.plan.catalog import Catalog
+from penstock.plan.cost import choose_spark, without_distinct
+from penstock.plan.expressions import AggregateCall
+from penstock.plan.nodes import WindowAggregate
+from penstock.plan.windows import SlidingWindow
+from penstock.runtime.builder import Builder
 
 PANE = "__pane"
 _LOW = (1 << 32) - 1

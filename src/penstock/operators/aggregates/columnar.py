@@ -1,0 +1,406 @@
+"""Window aggregation over columns: panes of numbers, windows from panes, the same work per row for any RANGE/SLIDE.
+
+Two levels, as in Gigascope: a batch is brought down to one number per pane, group and measure with a few array
+operations; rows that come one at a time are first gathered in a table per pane. When windows close, a total slides over
+the panes. Where windows tumble and only single rows have come, their tables are the windows, and results are made of
+them as they are. Results come in portions, and each portion leaves the state as if the next bound were to bring the
+rest. A group whose sum is none that SQL can hold fails for that window.
+
+State: one page per pane (groups and numbers), one per few panes of the leaving stack, one for the codes of groups, one
+for rows not yet brought down, one for the rest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import EvaluationError, reason_of
+from penstock.model.batch import Batch, Row
+from penstock.model.elements import Punctuation
+from penstock.model.schema import Schema
+from penstock.model.time import END_OF_TIME
+from penstock.operators.aggregates.emission import PORTION, failed_groups
+from penstock.operators.aggregates.group_codes import GroupCodes
+from penstock.operators.aggregates.measures import Array, Measure, Result, infinite, values_of
+from penstock.operators.aggregates.pane_numbers import compress, put_together, sized
+from penstock.operators.aggregates.row_code import Groups, absorber, emitter
+from penstock.operators.aggregates.slide import Slide
+from penstock.operators.aggregates.sliding_total import Pane, SlidingTotal
+from penstock.operators.aggregates.window_tables import Block, WindowTables, of_groups
+from penstock.operators.operator import BoundMemory, Operator, Outputs
+from penstock.operators.windows.sliding import Sliding
+
+MIN_COLUMNAR = 32
+MAX_PENDING = 50_000
+BLOCK = 64
+"""So many windows are put together at a time."""
+ALIKE = 8
+"""From so many windows on that hold the same panes, they are put together as one."""
+SPARE_CODES = 1024
+"""So many codes of dead groups, and as many again as are alive, may wait before living ones are renumbered."""
+
+
+class ColumnarAggregate(Operator):
+    """A windowed aggregate whose measures are numbers."""
+
+    kind = "columnar panes"
+    version = 2
+
+    def __init__(
+        self,
+        schema: Schema,
+        window: Sliding,
+        time: int,
+        keys: tuple[int, ...],
+        key_schema: Schema,
+        measures: tuple[Measure, ...],
+        results: tuple[Result, ...],
+        lifetime: int = 1,
+    ) -> None:
+        """`schema` is that of the results, `time` and `keys` are positions in the input, whose rows live `lifetime`."""
+        super().__init__(schema)
+        self.lifetime = lifetime
+        self.window, self.keys, self.key_schema = window, keys, key_schema
+        self.measures, self.results = measures, results
+        self.sliding = SlidingTotal(measures)
+        self.passed_on = BoundMemory()
+        self.absorb, self._forget_pane = absorber(window, time, keys, measures, self._start_pane)
+        self._emit_rows = emitter(len(keys), results)
+        self._tables = WindowTables(schema, window, len(keys), measures, results)
+        self._codes: GroupCodes | None = None
+        self._kept_codes = 0
+
+    def attach(self, pages: Any) -> None:
+        """Other pages hold other groups."""
+        super().attach(pages)
+        self._codes = None
+        self._forget_pane()
+
+    @property
+    def codes(self) -> GroupCodes:
+        """The codes of the groups, from their page on first use."""
+        if self._codes is None:
+            self._codes = GroupCodes(self.key_schema, self.pages.get("keys") or ())
+            self._kept_codes = len(self._codes)
+        return self._codes
+
+    # Taking rows
+
+    def process(self, port: int, batch: Batch) -> Outputs:
+        """Bring the batch down to numbers per pane and group."""
+        if batch.columnar and len(batch) >= MIN_COLUMNAR:
+            with infinite():
+                self._take_columns(batch)
+        else:
+            absorb = self.absorb
+            for row in batch.rows:
+                absorb(row)
+            self.pages.put("pending", self.pages.get("pending"))
+        return ()
+
+    def _start_pane(self, pane: int) -> Groups:
+        """The table that gathers the single rows of a pane."""
+        pending: dict[int, Groups] | None = self.pages.get("pending")
+        if pending is None:
+            pending = {}
+            self.pages.put("pending", pending)
+        if pane not in pending and sum(len(groups) for groups in pending.values()) > MAX_PENDING:
+            self._settle()
+            return self._start_pane(pane)
+        return pending.setdefault(pane, {})
+
+    def _settle(self) -> None:
+        """Move what was gathered row by row into the panes."""
+        pending: dict[int, Groups] = self.pages.get("pending") or {}
+        self._forget_pane()
+        if not pending:
+            return
+        state = self._state()
+        for pane, groups in pending.items():
+            codes = np.fromiter(map(self.codes.code, groups), np.int64, count=len(groups))
+            order = np.argsort(codes, kind="stable")
+            columns = list(zip(*groups.values(), strict=True))
+            arrays: list[Array] = []
+            for measure, column in zip(self.measures, columns, strict=True):
+                raw = [measure.identity if number is None else number for number in column]
+                if measure.kind == "sum" and not measure.is_float:
+                    state.weigh(pane, sum(map(abs, raw)))
+                dtype = object if state.is_wide(measure) else measure.dtype
+                arrays.append(np.array(raw, dtype)[order])
+            with infinite():
+                self._put_in_pane(state, pane, codes[order], arrays)
+        self.pages.delete("pending")
+        self._save(state)
+
+    def _take_columns(self, batch: Batch) -> None:
+        state = self._state()
+        panes = self.window.panes_of(batch.times())
+        first = int(panes.min())
+        codes = self.codes.encode([batch.table.column(i) for i in self.keys], len(batch))
+        groups = len(self.codes)
+        present, slots = compress(panes - first)
+        slots = slots * groups + codes
+        size = len(present) * groups
+        cells: Array | None = None
+        if size > max(4 * len(batch), 1 << 20):
+            cells, slots = np.unique(slots, return_inverse=True)
+            size = len(cells)
+        gathered = self._gather(batch, slots, size, state, int(present[-1]) + first)
+        if cells is None:
+            cells = np.flatnonzero(gathered[0])
+            gathered = [g[cells] for g in gathered]
+        edges = np.searchsorted(cells, np.arange(len(present) + 1) * groups)
+        for at, pane in enumerate((present + first).tolist()):
+            lo, hi = int(edges[at]), int(edges[at + 1])
+            self._put_in_pane(state, pane, cells[lo:hi] - at * groups, [g[lo:hi] for g in gathered])
+        self._save(state)
+
+    def take_panes(self, panes: Array, keys: Sequence[pa.ChunkedArray], numbers: Sequence[Array]) -> None:
+        """Take numbers that were brought down elsewhere: one entry per pane and group, and per measure its numbers."""
+        if not len(panes):
+            return
+        state = self._state()
+        codes = self.codes.encode(keys, len(panes))
+        order = np.lexsort((codes, panes))
+        panes, codes = panes[order], codes[order]
+        present, starts = np.unique(panes, return_index=True)
+        edges = [*starts.tolist(), len(panes)]
+        sorted_numbers = []
+        for measure, given in zip(self.measures, numbers, strict=True):
+            if measure.kind == "sum" and not measure.is_float:
+                state.weigh(int(panes[-1]), max(abs(int(given.min())), abs(int(given.max()))) * len(given))
+            wide = state.is_wide(measure) and given.dtype != object
+            sorted_numbers.append((given.astype(object) if wide else given)[order])
+        for pane, lo, hi in zip(present.tolist(), edges, edges[1:], strict=False):
+            with infinite():
+                self._put_in_pane(state, pane, codes[lo:hi], [n[lo:hi] for n in sorted_numbers])
+        self._save(state)
+
+    def _gather(self, batch: Batch, slots: Array, size: int, state: Slide, last: int) -> list[Array]:
+        """The numbers of a batch, whose last pane is `last`."""
+        columns: dict[int, tuple[Array, Array | None]] = {}
+        for measure in self.measures:
+            if measure.column is not None and measure.column not in columns:
+                columns[measure.column] = values_of(batch, measure.column)
+        for measure in self.measures:
+            if measure.kind == "sum" and not measure.is_float:
+                values = columns[measure.column][0]  # type: ignore[index]
+                state.weigh(last, max(abs(int(values.min())), abs(int(values.max()))) * len(values))
+        rows = self.measures[0].gather(slots, size, None, None, wide=False)
+        gathered = [rows]
+        for measure in self.measures[1:]:
+            values, valid = columns[measure.column]  # type: ignore[index]
+            if measure.kind == "count" and valid is None:
+                gathered.append(rows)
+            else:
+                wide = state.is_wide(measure)
+                gathered.append(measure.gather(slots, size, values, valid, wide=wide))
+        return gathered
+
+    def _put_in_pane(self, state: Slide, pane: int, codes: Array, numbers: list[Array]) -> None:
+        before: Pane | None = self.pages.get(f"p{pane}")
+        fresh = codes
+        if before is None:
+            at = bisect_left(state.panes, pane)
+            state.panes.insert(at, pane)
+        else:
+            fresh = np.setdiff1d(codes, before[0], assume_unique=True)
+            codes, numbers = put_together(self.measures, before, (codes, numbers))
+        state.holders = sized(state.holders, len(self.codes))
+        state.holders[fresh] += 1
+        self.pages.put(f"p{pane}", (codes, numbers))
+
+    # Putting windows out
+
+    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+        """Put out the windows that the bound closes, give up their panes, pass the bound on as one on window ends."""
+        if not punctuation.is_linear:
+            return
+        bound = punctuation.value
+        state = self._state()
+        if self.window.is_tumbling and not state.panes:
+            yield from self._close_tables(state, bound)
+        else:
+            self._settle()
+            yield from self._close(self._state(), bound)
+        out = END_OF_TIME if bound == END_OF_TIME else self.window.output_bound(bound)
+        if self.passed_on.advance(self.pages, out):
+            yield self.output_bound(out)
+
+    def feedback(self, bound: int) -> int | None:
+        """Windows whose results are not needed count as closed, and what only they hold is given up."""
+        if bound == END_OF_TIME:
+            return END_OF_TIME
+        needed = self.window.first_needed(bound)
+        self._settle()
+        state = self._state()
+        if state.closed is None or needed > state.closed:
+            state.closed = needed
+            self._give_up(state, self.window.first_pane(needed))
+            self._save(state)
+        return self.window.start(needed) + self.lifetime
+
+    def _close_tables(self, state: Slide, bound: int) -> Outputs:
+        """The results of tumbling windows of which only single rows have come."""
+        pending: dict[int, Groups] = self.pages.get("pending") or {}
+        first_open = None if bound == END_OF_TIME else self.window.first(bound)
+        closing = sorted(pane for pane in pending if first_open is None or pane < first_open)
+        if not closing:
+            return
+        rows: list[Row] = []
+        failed: list[tuple[Row, str]] = []
+        for pane in closing:
+            groups = pending.pop(pane)
+            if state.closed is None or pane >= state.closed:
+                self._emit(pane, groups, rows, failed)
+        self._forget_pane()
+        self.pages.put("pending", pending)
+        reached = closing[-1] + 1 if first_open is None else first_open
+        state.closed = reached if state.closed is None else max(state.closed, reached)
+        self._save(state)
+        if rows:
+            yield Batch(self.schema, rows)
+        if failed:
+            yield failed_groups(self.schema, len(self.keys), failed)
+
+    def _emit(self, pane: int, groups: Groups, rows: list[Row], failed: list[tuple[Row, str]]) -> None:
+        start, end = self.window.extent(pane)
+        try:
+            rows += self._emit_rows(pane, start, end, groups)
+        except EvaluationError:
+            for key, numbers in groups.items():
+                try:
+                    rows += self._emit_rows(pane, start, end, {key: numbers})
+                except EvaluationError as error:
+                    failed.append(((pane, start, end, *key), reason_of(error)))
+
+    def _close(self, state: Slide, bound: int) -> Outputs:
+        if not state.panes:
+            return
+        last = self.window.last_of_pane(state.panes[-1])
+        first_open = last + 1 if bound == END_OF_TIME else self.window.first(bound)
+        if state.closed is not None and first_open <= state.closed:
+            return
+        blocks: list[Block] = []
+        held = 0
+        windows = self._windows(state, min(first_open, last + 1))
+        while True:
+            with infinite():
+                block = next(windows, None)
+            if block is not None:
+                blocks.append(block)
+                held += len(block[0])
+                if held < PORTION:
+                    continue
+            elif not blocks:
+                break
+            # What was put out counts as closed, in case that the rest is not asked for before the next bound.
+            done = int(blocks[-1][0][-1]) + 1
+            state.closed = done if state.closed is None else max(state.closed, done)
+            self._save(state)
+            with infinite():
+                results = list(self._tables.of(blocks, self.codes))
+            yield from results
+            blocks, held = [], 0
+        state.closed = first_open if state.closed is None else max(state.closed, first_open)
+        self._give_up(state, self.window.first_pane(first_open))
+        self._save(state)
+
+    def _windows(self, state: Slide, end: int) -> Iterator[Block]:
+        """The windows that have groups, in blocks."""
+        size = len(self.codes)
+        wids: list[int] = []
+        block: list[list[Array]] = []
+        wid = self.window.first_of_pane(state.panes[0])
+        if state.closed is not None:
+            wid = max(wid, state.closed)
+        while wid < end:
+            lo = bisect_left(state.panes, self.window.first_pane(wid))
+            hi = bisect_left(state.panes, self.window.end_pane(wid))
+            if lo == hi:
+                wid = max(wid + 1, self.window.first_of_pane(state.panes[hi])) if hi < len(state.panes) else end
+                continue
+            if self.window.panes_per_window == 1:
+                codes, numbers = self.pages.get(f"p{state.panes[lo]}")
+                yield np.full(len(codes), wid), codes, numbers
+                wid += 1
+                continue
+            numbers = self.sliding.advance(state.totals, state.panes, lo, hi, size, self.pages)
+            following = min(self._next_change(state.panes, lo, hi), end)
+            if following - wid < ALIKE:
+                wids.append(wid)
+                block.append([n.copy() for n in numbers])
+            if len(block) == BLOCK or (block and following - wid >= ALIKE):
+                yield of_groups(wids, block)
+                wids, block = [], []
+            if following - wid >= ALIKE:
+                yield from self._alike(wid, following, numbers)
+                wid = following
+            else:
+                wid += 1
+        if block:
+            yield of_groups(wids, block)
+
+    def _next_change(self, panes: list[int], lo: int, hi: int) -> int:
+        """The first window after one with these panes that has others."""
+        loses = self.window.last_of_pane(panes[lo]) + 1
+        return loses if hi == len(panes) else min(loses, self.window.first_of_pane(panes[hi]))
+
+    def _alike(self, wid: int, end: int, numbers: list[Array]) -> Iterator[Block]:
+        """A run of windows that hold the same panes, and so the same numbers."""
+        codes = np.flatnonzero(numbers[0])
+        present = [n[codes] for n in numbers]
+        step = max(PORTION // len(codes), 1)
+        for start in range(wid, end, step):
+            count = min(step, end - start)
+            repeated = [np.concatenate([n] * count) if len(codes) > 1 else np.repeat(n, count, axis=0) for n in present]
+            yield np.repeat(np.arange(start, start + count), len(codes)), np.tile(codes, count), repeated
+
+    def _give_up(self, state: Slide, first_needed: int) -> None:
+        """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""
+        self.sliding.retire(state.totals, state.panes, first_needed, self.pages)
+        cut = bisect_left(state.panes, first_needed)
+        for pane in state.panes[:cut]:
+            state.holders[self.pages.get(f"p{pane}")[0]] -= 1
+            state.weights.pop(pane, None)
+            self.pages.delete(f"p{pane}")
+        state.panes = state.panes[cut:]
+        live = np.flatnonzero(state.holders > 0)
+        if len(self.codes) > 2 * len(live) + SPARE_CODES:
+            self._renumber(state, live)
+
+    def _renumber(self, state: Slide, live: Array) -> None:
+        """Give the living groups new codes."""
+        lookup = np.full(len(self.codes), -1, np.int64)
+        lookup[live] = np.arange(len(live))
+        for pane in state.panes:
+            codes, numbers = self.pages.get(f"p{pane}")
+            self.pages.put(f"p{pane}", (lookup[codes], numbers))
+        self.sliding.renumber(state.totals, live, self.pages)
+        state.holders = state.holders[live]
+        self._codes = self.codes.keep(live)
+        self._kept_codes = -1
+
+    # State
+
+    def _state(self) -> Slide:
+        return self.pages.get("slide") or Slide()
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """What is not in panes by name; panes, stacks, keys and pending rows are arrays and tables already."""
+        return page.to_plain() if key == "slide" else page
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """The other way."""
+        return Slide.from_plain(data, version) if key == "slide" else data
+
+    def _save(self, state: Slide) -> None:
+        self.pages.put("slide", state)
+        if len(self.codes) != self._kept_codes:
+            self._kept_codes = len(self.codes)
+            self.pages.put("keys", list(self.codes.keys))

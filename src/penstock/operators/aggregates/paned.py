@@ -1,0 +1,184 @@
+"""Paned-WID: partials per pane (PLQ), windows from panes (WLQ) (thesis 6.2).
+
+A row costs one update, whatever RANGE/SLIDE is. When windows close, a window is either the one before it with the panes
+that left taken out and those that entered put in (differential: every function has an exact `invert`), or the
+combination of its panes. Panes are given up as soon as no open window holds them. State: one page per pane, a list of
+pane ids, and for the differential form the running window.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+from penstock.model.batch import Batch
+from penstock.model.schema import Schema
+from penstock.model.time import END_OF_TIME
+from penstock.operators.aggregates.emission import WindowAggregateOperator
+from penstock.operators.aggregates.partials import Grouping, Key, Table
+from penstock.operators.operator import Outputs
+from penstock.operators.windows.sliding import Sliding
+
+
+class PanedAggregate(WindowAggregateOperator):
+    """Partials per pane, windows from panes."""
+
+    kind = "paned wid"
+
+    def __init__(
+        self, schema: Schema, window: Sliding, grouping: Grouping, *, differential: bool | None = None
+    ) -> None:
+        """`differential` None takes it where every function allows."""
+        super().__init__(schema, window, grouping)
+        exact = all(f.invert is not None for f in grouping.functions)
+        self.differential = exact and window.panes_per_window > 2 if differential is None else differential and exact
+
+    def process(self, port: int, batch: Batch) -> Outputs:
+        """Update the pane of every row."""
+        touched: dict[int, Table] = {}
+        if self.grouping.is_columnar(batch):
+            for pane, key, partials in self.grouping.reduce(batch, self.window.panes_of(batch.times())):
+                self.grouping.merge(self._table(pane, touched), key, partials)
+        else:
+            time = batch.schema.time_index
+            pane_of, absorb = self.window.pane_of, self.grouping.absorb
+            for row in batch.rows:
+                absorb(self._table(pane_of(row[time]), touched), row)  # type: ignore[arg-type]
+        if touched:
+            index: list[int] = self.pages.get("panes") or []
+            known = set(index)
+            for pane, table in touched.items():
+                self.pages.put(f"p{pane}", table)
+                if pane not in known:
+                    insort(index, pane)
+            self.pages.put("panes", index)
+        return ()
+
+    def _table(self, pane: int, touched: dict[int, Table]) -> Table:
+        table = touched.get(pane)
+        if table is None:
+            table = touched[pane] = self.pages.get(f"p{pane}") or {}
+        return table
+
+    def skip_to(self, wid: int) -> None:
+        """Windows before it count as closed, and panes that only they hold are given up."""
+        already: int | None = self.pages.get("closed")
+        if already is not None and wid <= already:
+            return
+        first_needed = self.window.first_pane(wid)
+        if self.differential:
+            _Running(self).retire(first_needed)
+        self.pages.put("closed", wid)
+        self._purge(self.pages.get("panes") or [], first_needed)
+
+    def close(self, bound: int) -> Iterable[tuple[int, Table]]:
+        """Windows that hold at least one pane, up to the bound; then panes that no open window holds are given up."""
+        index: list[int] = self.pages.get("panes") or []
+        if not index:
+            return
+        last_of_all = self.window.last_of_pane(index[-1])
+        first_open = last_of_all + 1 if bound == END_OF_TIME else self.window.first(bound)
+        wid = self.window.first_of_pane(index[0])
+        already: int | None = self.pages.get("closed")
+        if already is not None:
+            wid = max(wid, already)
+        end = min(first_open, last_of_all + 1)
+        running = _Running(self) if self.differential else None
+        while wid < end:
+            lo = bisect_left(index, self.window.first_pane(wid))
+            hi = bisect_left(index, self.window.end_pane(wid))
+            if lo == hi:
+                # Nothing in this window: jump to the first window that holds the next pane.
+                wid = max(wid + 1, self.window.first_of_pane(index[hi])) if hi < len(index) else end
+                continue
+            table = running.window(index, lo, hi) if running is not None else self._combine(index[lo:hi])
+            wid += 1
+            self.pages.put("closed", wid)
+            yield wid - 1, table
+        if already is None or first_open > already:
+            first_needed = self.window.first_pane(first_open)
+            if running is not None:
+                running.retire(first_needed)
+            self.pages.put("closed", first_open)
+            self._purge(index, first_needed)
+
+    def _combine(self, panes: list[int]) -> Table:
+        total: Table = {}
+        for pane in panes:
+            for key, partials in self.pages.get(f"p{pane}").items():
+                self.grouping.merge(total, key, partials)
+        return total
+
+    def _purge(self, index: list[int], first_needed: int) -> None:
+        cut = bisect_left(index, first_needed)
+        for pane in index[:cut]:
+            self.pages.delete(f"p{pane}")
+        if cut:
+            self.pages.put("panes", index[cut:])
+
+
+class _Running:
+    """The groups of the last window that was emitted, with how many of its panes hold each group.
+
+    It is kept between bounds; panes about to be given up are taken out of it first, while they can still be read.
+    """
+
+    def __init__(self, operator: PanedAggregate) -> None:
+        self.pages, self.grouping = operator.pages, operator.grouping
+        self.panes: list[int]
+        self.total: Table
+        self.holders: dict[Key, int]
+        self.panes, self.total, self.holders = self.pages.get("running") or ([], {}, {})
+
+    def window(self, index: list[int], lo: int, hi: int) -> Table:
+        """The window before, less the panes that left, plus those that entered; those between are not looked at."""
+        self._leave_before(index[lo])
+        entered = index[bisect_left(index, self.panes[-1] + 1, lo) if self.panes else lo : hi]
+        for pane in entered:
+            self._put_in(pane)
+        self.panes = self.panes + entered if entered else self.panes
+        self._keep()
+        return self.total
+
+    def _leave_before(self, first: int) -> None:
+        leaving = self.panes[: bisect_left(self.panes, first)]
+        for at, pane in enumerate(leaving):
+            self._take_out(pane, at + 1)
+        self.panes = self.panes[len(leaving) :] if leaving else self.panes
+
+    def _keep(self) -> None:
+        self.pages.put("running", (self.panes, self.total, self.holders))
+
+    def retire(self, first_needed: int) -> None:
+        """Take out the panes below `first_needed` and keep the rest for the next bound."""
+        self._leave_before(first_needed)
+        self._keep()
+
+    def _put_in(self, pane: int) -> None:
+        for key, partials in self.pages.get(f"p{pane}").items():
+            self.holders[key] = self.holders.get(key, 0) + 1
+            self.grouping.merge(self.total, key, partials)
+
+    def _take_out(self, pane: int, left: int) -> None:
+        """Take out a pane, with which `left` of the panes are no longer in the window."""
+        functions = self.grouping.functions
+        for key, partials in self.pages.get(f"p{pane}").items():
+            if self.holders[key] == 1:
+                del self.holders[key], self.total[key]
+                continue
+            self.holders[key] -= 1
+            if any(f.is_failed is not None and f.is_failed(p) for f, p in zip(functions, self.total[key], strict=True)):
+                self._recombine(key, left)
+                continue
+            self.total[key] = [
+                total if leaving is None else function.invert(total, leaving)  # type: ignore[misc]
+                for function, total, leaving in zip(functions, self.total[key], partials, strict=True)
+            ]
+
+    def _recombine(self, key: Key, left: int) -> None:
+        """The total of a group from its panes: a failure cannot be taken out of what it has spoiled."""
+        del self.total[key]
+        for pane in self.panes[left:]:
+            partials = self.pages.get(f"p{pane}").get(key)
+            if partials is not None:
+                self.grouping.merge(self.total, key, partials)

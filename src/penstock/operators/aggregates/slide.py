@@ -1,0 +1,52 @@
+"""What a columnar aggregate keeps from bound to bound besides the panes themselves.
+
+Sums of integers are kept in 64 bits as long as the weights of the living panes say that these suffice, and as Python's
+integers from then on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from penstock.operators.aggregates.measures import SAFE, Array, Measure
+from penstock.operators.aggregates.sliding_total import Totals
+
+
+@dataclass
+class Slide:
+    """The panes there are, how far windows are closed, and how the total over panes stands."""
+
+    panes: list[int] = field(default_factory=list)
+    """The panes, ascending, that have something in them and are not given up."""
+    closed: int | None = None
+    """The first window not yet put out."""
+    totals: Totals = field(default_factory=Totals)
+    holders: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Per group: in how many panes it is."""
+    weights: dict[int, int] = field(default_factory=dict)
+    """No sum of integers over living panes can be greater than these together; each goes with the pane it is under."""
+
+    def weigh(self, pane: int, weight: int) -> None:
+        """Integers that come to no more than `weight` go under a pane."""
+        self.weights[pane] = self.weights.get(pane, 0) + weight
+
+    def is_wide(self, measure: Measure) -> bool:
+        """Whether 64 bits might not hold a sum."""
+        return measure.kind == "sum" and not measure.is_float and sum(self.weights.values()) >= SAFE
+
+    def to_plain(self) -> dict[str, Any]:
+        """By name."""
+        return {**vars(self), "totals": vars(self.totals)}
+
+    @staticmethod
+    def from_plain(data: dict[str, Any], version: int) -> Slide:
+        """The other way. Version 1 kept whole totals with every pane, which are made anew at the next window."""
+        totals = data["totals"]
+        if version == 1:
+            inside, added, stack = totals["inside"], totals["added"], totals["stack"]
+            ends = {"first": inside[0], "last": inside[-1]} if inside else {}
+            totals = {"added": added, "stack": stack, **ends}
+        return Slide(**{**data, "totals": Totals(**totals)})

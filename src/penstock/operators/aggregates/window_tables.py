@@ -1,0 +1,81 @@
+"""Windows that were put together from panes, as batches of results.
+
+Totals come per window and measure, over all groups that have a code; a group is in a window if it has rows there. One
+whose sum is none that SQL can hold fails for that window and costs no other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import reason_of
+from penstock.model.batch import Batch, rows_of
+from penstock.model.schema import Schema
+from penstock.operators.aggregates.emission import failed_groups
+from penstock.operators.aggregates.functions import sum_overflow
+from penstock.operators.aggregates.group_codes import GroupCodes
+from penstock.operators.aggregates.measures import Array, Measure, Result
+from penstock.operators.operator import Outputs, Rejected
+from penstock.operators.windows.sliding import Sliding
+
+Block = tuple[Array, Array, list[Array]]
+"""Per result row the window's id, the group's code, and per measure the number."""
+
+
+def of_groups(wids: list[int], block: list[list[Array]]) -> Block:
+    """The groups that are in each of some windows."""
+    numbers = [np.stack(of_measure) for of_measure in zip(*block, strict=True)]
+    at, codes = np.nonzero(numbers[0])
+    if len(at) == numbers[0].size:
+        return np.array(wids)[at], codes, [n.reshape(len(at), *n.shape[2:]) for n in numbers]
+    return np.array(wids)[at], codes, [n[at, codes] for n in numbers]
+
+
+@dataclass(frozen=True)
+class WindowTables:
+    """Makes the result rows of an aggregate."""
+
+    schema: Schema
+    window: Sliding
+    keys: int
+    measures: tuple[Measure, ...]
+    results: tuple[Result, ...]
+
+    def of(self, blocks: list[Block], groups: GroupCodes) -> Outputs:
+        """Result rows; the groups of which a sum overflows fail."""
+        wids = np.concatenate([b[0] for b in blocks])
+        codes = np.concatenate([b[1] for b in blocks])
+        measures = [np.concatenate([b[2][at] for b in blocks]) for at in range(len(self.measures))]
+        reasons = self._overflows(measures)
+        if reasons:
+            failed = np.zeros(len(wids), np.bool_)
+            failed[list(reasons)] = True
+            yield self._failed(wids[failed], groups.columns(codes[failed]), [reasons[at] for at in sorted(reasons)])
+            wids, codes, measures = wids[~failed], codes[~failed], [m[~failed] for m in measures]
+        if len(wids):
+            values = [r.lower(measures) for r in self.results]
+            columns = [*self._window_columns(wids), *groups.columns(codes), *values]
+            yield Batch(self.schema, table=pa.Table.from_arrays(columns, schema=self.schema.arrow))
+
+    def _window_columns(self, wids: Array) -> list[pa.Array]:
+        ends = wids * self.window.slide + (self.window.origin + self.window.slide)
+        bound_type = self.schema.fields[1].type.arrow
+        starts = pc.cast(pa.array(ends - self.window.range), bound_type)
+        return [pa.array(wids), starts, pc.cast(pa.array(ends), bound_type)]
+
+    def _overflows(self, measures: list[Array]) -> dict[int, str]:
+        """The positions at which a sum is none that SQL can hold, with the reason."""
+        reasons: dict[int, str] = {}
+        for result in self.results:
+            for at in result.overflows(measures):
+                reasons.setdefault(at, reason_of(sum_overflow(measures[result.value][at])))
+        return reasons
+
+    def _failed(self, wids: Array, keys: list[pa.Array], reasons: list[str]) -> Rejected:
+        names = self.schema.names[: 3 + self.keys]
+        table = pa.Table.from_arrays([*self._window_columns(wids), *keys], names=list(names))
+        return failed_groups(self.schema, self.keys, list(zip(rows_of(table), reasons, strict=True)))

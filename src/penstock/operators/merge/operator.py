@@ -1,0 +1,308 @@
+"""A merge as an operator of a query graph, with its state in pages.
+
+The events of one slice of time are in one page, as a merge of their own: what is said of one event does not depend on
+others. A head, without events, knows the inputs and how far they have come. So rows touch the slices that they start
+in, and a bound touches the slices in which it freezes something, or in which the alarm has something to compare.
+
+Rows come in one of two forms. Plain rows are events that live as long as their schema says; then the output is plain
+rows too, each once, and none is ever taken back: the policy must be one that waits (`half frozen`, `conservative`), or
+the streams ordered (R0 to R2). Element rows have columns for the start, the end and, for an adjust, the old end, and so
+has the output; any policy will do that does not compare whole inputs.
+
+What an input contradicts, what its kind of stream may not have, and where an input differs from the output are dead
+letters with the reason; with `on_divergence="stop"` the last is an error.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import ElementError
+from penstock.model.batch import Batch, Row
+from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
+from penstock.model.schema import Schema
+from penstock.model.time import END_OF_TIME, MIN_TICK, SECOND, Domain
+from penstock.model.values import canonical_row
+from penstock.operators.merge.base import LogicalMerge
+from penstock.operators.merge.choose import ALGORITHMS
+from penstock.operators.merge.divergence import PATIENCE, Divergence, Reaction, Watch
+from penstock.operators.merge.ordered import R0, OrderedMerge
+from penstock.operators.merge.pages import flatten, unflatten
+from penstock.operators.merge.r3 import R3
+from penstock.operators.merge.r4 import R4
+from penstock.operators.merge.revisable import MAJORITY, RevisableMerge
+from penstock.operators.merge.trail import Trail
+from penstock.operators.operator import Operator, Outputs, Rejected
+
+ELEMENT_COLUMNS = ("vs", "ve", "v_old")
+SLICE = {Domain.TIMESTAMP: 60 * SECOND}
+OTHER_SLICE = 4096
+Due = dict[int, tuple[int | None, int | None, int | None, int]]
+"""Per slice: the next time that a bound must visit it for; the oldest event that holds the output's bound back; the
+next time that every input must have passed for something to be compared; how many events the alarm keeps."""
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """Rows that live as long as their schema says."""
+
+    schema: Schema
+
+    def element(self, row: Row) -> Element:
+        """An insert of the whole row."""
+        vs = row[self.schema.time_index]
+        assert isinstance(vs, int)
+        return Insert(canonical_row(row), vs, vs + self.schema.lifetime)
+
+    def row(self, element: Insert | Adjust) -> Row:
+        """The payload is the row."""
+        return element.payload
+
+
+@dataclass(frozen=True)
+class ElementRows:
+    """Rows of time, start, end, old end (null for an insert) and the payload, in this order."""
+
+    schema: Schema
+
+    def element(self, row: Row) -> Element:
+        """An insert or an adjust."""
+        _, vs, ve, old, *payload = row
+        if old is None:
+            return Insert(canonical_row(tuple(payload)), vs, ve)  # type: ignore[arg-type]
+        return Adjust(canonical_row(tuple(payload)), vs, old, ve)  # type: ignore[arg-type]
+
+    def row(self, element: Insert | Adjust) -> Row:
+        """With the time by which lateness is judged."""
+        if isinstance(element, Insert):
+            return (element.vs, element.vs, element.ve, None, *element.payload)
+        return (element.lateness_time, element.vs, element.ve, element.v_old, *element.payload)
+
+
+class MergeOperator(Operator):
+    """Merges replicas that arrive on its ports."""
+
+    kind = "lmerge"
+    version = 2
+
+    def __init__(
+        self,
+        schema: Schema,
+        inputs: Sequence[str],
+        algorithm: str,
+        *,
+        elements: bool,
+        on_divergence: Reaction = "report",
+        **options: Any,
+    ) -> None:
+        """`inputs` name the ports; `options` are those of the algorithm."""
+        super().__init__(schema)
+        self.names, self.ports = list(inputs), len(inputs)
+        self.algorithm, self.options, self.reaction = ALGORITHMS[algorithm], options, on_divergence
+        self.form: PlainRows | ElementRows = ElementRows(schema) if elements else PlainRows(schema)
+        self.span = SLICE.get(schema.domain, OTHER_SLICE)
+
+    def process(self, port: int, batch: Batch) -> Outputs:
+        """Each row as an element; rows that their own input contradicts are dead letters."""
+        head = self._head()
+        name = self.names[port]
+        if isinstance(head, R0) and batch.columnar:
+            fresh = head.push_batch(name, batch)
+            self.pages.put("head", head)
+            yield from self._told(head)
+            if fresh is not None:
+                yield fresh
+            return
+        elements, bad = self._elements(batch)
+        yield from bad
+        told: list[Rejected] = []
+        if isinstance(head, RevisableMerge):
+            out = self._into_slices(head, name, elements, told)
+        else:
+            out = [o for e in elements for o in head.push(name, e)]
+            told = self._told(head)
+        self.pages.put("head", head)
+        yield from told
+        yield from self._rows(out)
+
+    def _elements(self, batch: Batch) -> tuple[list[Element], list[Rejected]]:
+        """The rows as elements; those that are none, such as one that ends before it starts, are dead letters."""
+        elements: list[Element] = []
+        rows: list[Row] = []
+        reasons: list[str] = []
+        for row in batch.rows:
+            try:
+                elements.append(self.form.element(row))
+            except (ElementError, TypeError):
+                rows.append(row)
+                reasons.append("not an element: an event needs a start and a later end, an adjust an old end as well")
+        return elements, [Rejected("dead", Batch(self.schema, rows), [0] * len(rows), reasons)] if rows else []
+
+    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+        """An input has come further; what that freezes is put right, then the output's own bound follows."""
+        if not punctuation.is_linear:
+            return
+        head = self._head()
+        before: int = getattr(head, "frozen", MIN_TICK)
+        shown = head.stable
+        said = head.push(self.names[port], linear(head.attribute, punctuation.value))
+        bound = head.stable
+        out: list[Element] = [e for e in said if not isinstance(e, Punctuation)]
+        told: list[Rejected] = []
+        if isinstance(head, RevisableMerge):
+            head.stable = shown
+            out, bound = self._visit(head, before, told)
+            head.stable = bound
+        told += self._told(head)
+        self.pages.put("head", head)
+        yield from told
+        yield from self._rows(out)
+        if bound > shown:
+            yield self.output_bound(bound)
+
+    # Slices
+
+    def _head(self) -> Any:
+        head: LogicalMerge | None = self.pages.get("head")
+        return self._made(self.names) if head is None else head
+
+    def _made(self, inputs: Sequence[str]) -> Any:
+        """A merge of its own, for the head or for a slice."""
+        options = dict(self.options)
+        if self.reaction != "ignore":
+            options["watch"] = (
+                Trail(self.reaction, limit=None)
+                if issubclass(self.algorithm, OrderedMerge)
+                else Watch(self.reaction, limit=None)
+            )
+        return self.algorithm(inputs, **options)
+
+    def _slice(self, number: int, head: RevisableMerge, *, make: bool = False) -> Any:
+        """The merge of a slice, with what the head knows; None if there is none and none is to be made."""
+        part: R3 | R4 | None = self.pages.get(f"m{number}")
+        if part is None and make:
+            part = self._made(())
+        if part is not None:
+            part.inputs, part.frozen, part.voters = head.inputs, head.frozen, head.voters
+            part.stable, part.max_stable = head.stable, head.max_stable
+            if part.watch is not None and head.watch is not None:
+                part.watch.forgotten_to = max(part.watch.forgotten_to, head.watch.forgotten_to)
+        return part
+
+    def _into_slices(
+        self, head: RevisableMerge, name: str, elements: list[Element], told: list[Rejected]
+    ) -> list[Element]:
+        by_slice: dict[int, list[Element]] = defaultdict(list)
+        for element in elements:
+            by_slice[element.vs // self.span].append(element)  # type: ignore[union-attr]
+        out: list[Element] = []
+        due: Due = self.pages.get("slices") or {}
+        watched = head.watch is not None
+        for number, members in by_slice.items():
+            make = watched or any(e.vs >= head.frozen for e in members)  # type: ignore[union-attr]
+            part = self._slice(number, head, make=make)
+            if part is None:
+                continue  # all of it has been decided, and nobody compares
+            for element in members:
+                out += part.push(name, element)
+            self._keep(number, part, due, told)
+        self.pages.put("slices", due)
+        return out
+
+    def _visit(self, head: RevisableMerge, before: int, told: list[Rejected]) -> tuple[list[Element], int]:
+        """Visit the slices in which the bound freezes something; what they say, and how far the output has come."""
+        out: list[Element] = []
+        due: Due = self.pages.get("slices") or {}
+        frozen = head.frozen
+        passed = min((i.stable for i in head.inputs.values()), default=MIN_TICK)
+        moved = frozen != before or head.driver == MAJORITY
+        head.call_voters(frozen)
+        for number, (next_time, _, compared, _) in sorted(due.items()):
+            freezes = moved and _lies_before(next_time, frozen)
+            if not freezes and not _lies_before(compared, passed):
+                continue
+            part = self._slice(number, head)
+            if freezes:
+                part.frozen = before
+                part.settle(frozen)
+                out += part.out
+                part.out = []
+            if part.watch is not None:
+                part.watch.passed(head.inputs.values())
+            self._keep(number, part, due, told)
+        self._lose_patience(head, due, told)
+        self.pages.put("slices", due)
+        waiting = [oldest for _, oldest, _, _ in due.values() if oldest is not None]
+        return out, min([frozen, *waiting])
+
+    def _lose_patience(self, head: RevisableMerge, due: Due, told: list[Rejected]) -> None:
+        """The alarm of all slices together keeps so much and no more; the oldest are compared as far as they can be."""
+        kept = sum(records for _, _, _, records in due.values())
+        for number in sorted(due):
+            if kept <= PATIENCE or head.watch is None:
+                return
+            part = self._slice(number, head)
+            kept -= len(part.watch.records)
+            part.watch.patience = 0
+            part.watch.passed(head.inputs.values())
+            part.watch.patience = PATIENCE
+            head.watch.forgotten_to = max(head.watch.forgotten_to, part.watch.forgotten_to)
+            self._keep(number, part, due, told)
+
+    def _keep(self, number: int, part: R3 | R4, due: Due, told: list[Rejected]) -> None:
+        told += self._told(part)
+        records = 0 if part.watch is None else len(part.watch.records)
+        if part.index.nodes or records:
+            compared = None if part.watch is None else part.watch.next_time()
+            due[number] = part.next_time(), part.oldest_waiting(), compared, records
+            part.inputs, part.voters = {}, []
+            self.pages.put(f"m{number}", part)
+        else:
+            due.pop(number, None)
+            self.pages.delete(f"m{number}")
+
+    # State
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """A merge, of the head or of a slice, as plain data."""
+        return page if key == "slices" else flatten(page)
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """The other way."""
+        return data if key == "slices" else unflatten(data, self._made(self.names if key == "head" else ()))[0]
+
+    # Rows
+
+    def _rows(self, elements: Iterable[Element]) -> Outputs:
+        rows = [self.form.row(e) for e in elements if not isinstance(e, Punctuation)]
+        if rows:
+            yield Batch(self.schema, rows)
+
+    def _told(self, merge: LogicalMerge) -> list[Rejected]:
+        """What was put aside, and what the alarm has found, since the last time."""
+        letters: list[tuple[Row, str]] = []
+        for misstep in merge.missteps:
+            if not isinstance(misstep.element, Punctuation):  # a bound that goes back has no row, and says nothing
+                letters.append((self.form.row(misstep.element), f"{misstep.input}: {misstep.reason}"))
+        merge.missteps = []
+        watch: Watch | Trail | None = getattr(merge, "watch", None)
+        if watch is not None and watch.found:
+            letters += [(self.form.row(_event(d)), f"diverged: {d}") for d in watch.found]
+            watch.found = []
+        if not letters:
+            return []
+        rows, reasons = zip(*letters, strict=True)
+        return [Rejected("dead", Batch(self.schema, list(rows)), [0] * len(rows), list(reasons))]
+
+
+def _lies_before(time: int | None, bound: int) -> bool:
+    return time is not None and (time < bound or bound == END_OF_TIME)
+
+
+def _event(divergence: Divergence) -> Insert:
+    """The event on which an input differs."""
+    ends = [e for e in (divergence.output_end, divergence.input_end) if e is not None]
+    return Insert(divergence.payload, divergence.vs, ends[0])

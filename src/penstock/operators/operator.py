@@ -1,0 +1,114 @@
+"""What an operator is: it is handed batches and punctuation per input port and gives batches and punctuation.
+
+Configuration is fixed when the operator is made; everything that changes is in its pages. An operator never reads a
+clock and never knows which engine hosts it. Every output punctuation is sound (nothing that comes later contradicts it)
+and prompt (it comes with the input punctuation that allows it), and none is repeated.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation, linear
+from penstock.model.schema import Schema
+from penstock.model.time import MIN_TICK
+from penstock.operators.state import MemoryPages, Pages
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Rows that take no further part: late ones with the bound that condemned each, the others with the reason.
+
+    A dead row was refused at the entrance of its stream. A failed one was on time, and an operator found no value for
+    it: it is given as the operator saw it, and for an aggregate it is the window and the group.
+    """
+
+    kind: Literal["late", "dead", "failed"]
+    batch: Batch
+    bounds: Sequence[int]
+    reasons: Sequence[str]
+
+
+Output = Batch | Punctuation | Rejected
+Outputs = Iterable[Output]
+
+
+class Operator(ABC):
+    """A running operator of a query graph."""
+
+    ports = 1
+    kind = "stateless"
+    """What its pages are of, in the papers' words; kept with them."""
+    version = 1
+    """Of what is in its pages; see `penstock.operators.state`."""
+
+    def __init__(self, schema: Schema) -> None:
+        """`schema` is that of the output."""
+        self.schema = schema
+        self.pages: Pages = MemoryPages()
+
+    @abstractmethod
+    def process(self, port: int, batch: Batch) -> Outputs:
+        """Take a batch that arrived on `port`."""
+
+    @abstractmethod
+    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+        """Take a punctuation that arrived on `port`."""
+
+    def feedback(self, bound: int) -> int | None:
+        """The consumer no longer needs what ends before `bound`; what this operator no longer needs of its inputs.
+
+        None where that cannot be told. An operator may skip work and give up state for what is not needed; what it
+        still puts out must be right.
+        """
+        return None
+
+    def attach(self, pages: Pages) -> None:
+        """Use these pages from now on; what is in them is the operator's state."""
+        self.pages = pages
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """A page as plain data; most are that already."""
+        return page
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """The page of plain data that this version, or an earlier one, wrote."""
+        return data
+
+    def output_bound(self, bound: int) -> Punctuation:
+        """The linear punctuation on this operator's own time attribute."""
+        assert self.schema.time is not None
+        return linear(self.schema.time, bound)
+
+
+class Stateless(Operator):
+    """An operator that passes linear punctuation on under its own name for the time attribute."""
+
+    def feedback(self, bound: int) -> int | None:
+        """A row lives as long as the row that it comes from, so what is not needed is the same."""
+        return bound
+
+    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+        """Pass it on; a punctuation on attributes that do not survive is dropped, which is sound."""
+        if punctuation.is_linear:
+            yield self.output_bound(punctuation.value)
+
+
+class BoundMemory:
+    """Remembers in a page the last bound that was passed on, so that none is repeated or goes back."""
+
+    def __init__(self, key: str = "bound") -> None:
+        """`key` names the page."""
+        self.key = key
+
+    def advance(self, pages: Pages, bound: int) -> bool:
+        """Whether `bound` is new; if so it is remembered."""
+        last = pages.get(self.key)
+        if bound <= (MIN_TICK if last is None else last):
+            return False
+        pages.put(self.key, bound)
+        return True

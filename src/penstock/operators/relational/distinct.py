@@ -1,0 +1,88 @@
+"""DupElim: of equal rows of one instant the first is kept; punctuation says what can be forgotten (thesis 8.2).
+
+State: the payloads seen per instant, in pages of neighbouring instants, so that a bound gives up whole pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.model.batch import Batch, Row
+from penstock.model.elements import Punctuation
+from penstock.model.schema import Schema
+from penstock.model.time import SECOND, Domain
+from penstock.model.values import canonical
+from penstock.operators.operator import Operator, Outputs
+
+Seen = dict[int, set[Row]]
+
+
+class DistinctOperator(Operator):
+    """Remembers what it has let through until its instant is past."""
+
+    kind = "dupelim"
+
+    def __init__(self, schema: Schema) -> None:
+        """Rows are compared by their visible columns and their time."""
+        super().__init__(schema)
+        self.span = SECOND if schema.domain is Domain.TIMESTAMP else 1024
+        self.compared = [i for i, f in enumerate(schema.fields) if not f.hidden]
+
+    def process(self, port: int, batch: Batch) -> Outputs:
+        """Let the first of equal rows through."""
+        time = self.schema.time_index
+        touched: dict[int, Seen] = {}
+        fresh: list[Row] = []
+        for row in batch.rows:
+            instant = row[time]
+            assert isinstance(instant, int)
+            page = touched.get(instant // self.span)
+            if page is None:
+                page = touched[instant // self.span] = self.pages.get(f"s{instant // self.span}") or {}
+            seen = page.setdefault(instant, set())
+            payload = self._payload(row)
+            if payload not in seen:
+                seen.add(payload)
+                fresh.append(row)
+        for number, page in touched.items():
+            self.pages.put(f"s{number}", page)
+        if touched:
+            self.pages.put("spans", sorted({*(self.pages.get("spans") or ()), *touched}))
+        if fresh:
+            yield Batch(self.schema, fresh)
+
+    def _payload(self, row: Sequence[object]) -> Row:
+        return tuple([canonical(row[i]) for i in self.compared])
+
+    def feedback(self, bound: int) -> int | None:
+        """Rows of an instant stand or fall together."""
+        return bound
+
+    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+        """Forget the pages that lie wholly below the bound."""
+        if not punctuation.is_linear:
+            return
+        spans: list[int] = self.pages.get("spans") or []
+        kept = [s for s in spans if (s + 1) * self.span > punctuation.value]
+        for number in spans[: len(spans) - len(kept)]:
+            self.pages.delete(f"s{number}")
+        if len(kept) < len(spans):
+            self.pages.put("spans", kept)
+        yield self.output_bound(punctuation.value)
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """The payloads in one list with their instants in another: two columns are quicker written than many sets."""
+        if key == "spans":
+            return page
+        instants = [instant for instant, seen in page.items() for _ in seen]
+        return instants, [payload for seen in page.values() for payload in seen]
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """Sets of payloads by instant."""
+        if key == "spans":
+            return data
+        page: Seen = {}
+        for instant, payload in zip(*data, strict=True):
+            page.setdefault(instant, set()).add(payload)
+        return page

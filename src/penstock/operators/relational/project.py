@@ -1,0 +1,41 @@
+"""Project and Apply: new columns from expressions and user functions.
+
+The time column is always among them, so progress passes on. A row of which some column has no value, since evaluating
+it fails, is given back as failed, with the reason of the first such column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from penstock.model.batch import Batch, Row
+from penstock.model.schema import Schema
+from penstock.operators.operator import Outputs, Stateless
+from penstock.operators.relational.attempt import attempt
+
+RowsFunction = Callable[[Sequence[Row]], Sequence[Row]]
+ColumnFunction = Callable[[Batch], pa.Table]
+
+
+class ProjectOperator(Stateless):
+    """Computes the output columns of each row."""
+
+    def __init__(self, schema: Schema, by_rows: RowsFunction, by_column: ColumnFunction) -> None:
+        """The two functions compute the same, by rows and by columns."""
+        super().__init__(schema)
+        self.by_rows, self.by_column = by_rows, by_column
+
+    def process(self, port: int, batch: Batch) -> Outputs:
+        """Compute in the form at hand."""
+        return attempt(self.schema, batch, self._whole, self.single)
+
+    def _whole(self, batch: Batch) -> Batch:
+        if batch.columnar:
+            return Batch(self.schema, table=self.by_column(batch))
+        return Batch(self.schema, self.by_rows(batch.rows))
+
+    def single(self, row: Row) -> Row:
+        """The row that comes of a row; fails where a column does."""
+        return self.by_rows((row,))[0]

@@ -1,0 +1,1 @@
+"""The logical plan: nodes, expressions and functions, and what is derived from them."""

@@ -1,0 +1,75 @@
+"""What a query may refer to: streams, user functions and user aggregates."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from penstock.errors import StreamError
+from penstock.model.progress import Progress
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import DataType, Schema
+from penstock.operators.aggregates.functions import UserAggregate
+from penstock.plan.nodes import Node
+
+
+@dataclass(frozen=True)
+class StreamInfo:
+    """A declared stream."""
+
+    name: str
+    schema: Schema
+    progress: Progress
+    properties: StreamProperties
+    max_ahead: int | None = None
+    """How many ticks a row may be beyond what the stream has reached."""
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """A Python function of single values, called with None for null."""
+
+    name: str
+    function: Callable[..., object]
+    returns: DataType
+    version: str | None = None
+    """Declared by the user: a checkpoint is checked against it instead of the code."""
+
+
+@dataclass
+class Catalog:
+    """Streams, functions and aggregates by name; names do not mind case."""
+
+    streams: dict[str, StreamInfo] = field(default_factory=dict)
+    functions: dict[str, UserFunction] = field(default_factory=dict)
+    aggregates: dict[str, tuple[UserAggregate, DataType]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    """Of aggregates, where the user declared one."""
+    views: dict[str, Node] = field(default_factory=dict)
+    """Plans that queries read like streams, by lower-case name."""
+
+    def add_stream(self, stream: StreamInfo) -> None:
+        """Declare a stream; a name can be used once."""
+        if stream.name.lower() in self.streams or stream.name.lower() in self.views:
+            raise StreamError("There is a stream of that name already.", got=stream.name, hint="choose another name")
+        self.streams[stream.name.lower()] = stream
+
+    @property
+    def names(self) -> list[str]:
+        """What queries may read."""
+        return [*[s.name for s in self.streams.values()], *self.views]
+
+    def stream(self, name: str) -> StreamInfo | None:
+        """The stream of that name."""
+        return self.streams.get(name.lower())
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """A hint: the nearest known name, or all of them."""
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
+    if near:
+        match = next(n for n in names if n.lower() == near[0])
+        return f"did you mean {match}?"
+    return f"known: {', '.join(names) if names else 'none'}"

@@ -1,0 +1,134 @@
+"""Scalar expressions: three frozen nodes, each with its SQL type.
+
+`Call` covers operators, functions, casts and CASE alike: what it means is told by its name, which every evaluator knows
+from `penstock.plan.functions`. An aggregate call is not a scalar expression: it names a function and the column it
+reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from penstock.model.schema import BOOLEAN, DataType
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the input by name."""
+
+    name: str
+    type: DataType
+
+    def __str__(self) -> str:
+        """The name."""
+        return self.name
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant; timestamps are ticks."""
+
+    value: object
+    type: DataType
+
+    def __str__(self) -> str:
+        """As in SQL."""
+        if self.value is None:
+            return "NULL"
+        if isinstance(self.value, str):
+            return "'" + self.value.replace("'", "''") + "'"
+        return str(self.value)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function applied to arguments."""
+
+    name: str
+    args: tuple[Expression, ...]
+    type: DataType
+
+    def __str__(self) -> str:
+        """As in SQL, near enough to be read."""
+        shown = [str(a) for a in self.args]
+        if self.name in _INFIX and len(shown) == 2:
+            return f"({shown[0]} {_INFIX[self.name]} {shown[1]})"
+        if self.name == "cast":
+            return f"CAST({shown[0]} AS {self.type})"
+        if self.name == "is_null":
+            return f"({shown[0]} IS NULL)"
+        if self.name == "case":
+            pairs = [f"WHEN {c} THEN {v}" for c, v in zip(shown[:-1:2], shown[1:-1:2], strict=True)]
+            return f"CASE {' '.join(pairs)} ELSE {shown[-1]} END"
+        return f"{self.name.removeprefix(USER)}({', '.join(shown)})"
+
+
+Expression = Column | Literal | Call
+USER = "user:"
+"""Prefix of the names of user functions in `Call.name`."""
+
+_INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "modulo": "%", "int_divide": "div",
+    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "AND", "or": "OR",
+    "like": "LIKE", "null_safe_eq": "<=>",
+}  # fmt: skip
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything in it."""
+    yield expression
+    if isinstance(expression, Call):
+        for arg in expression.args:
+            yield from walk(arg)
+
+
+def columns_in(expression: Expression) -> set[str]:
+    """The names of the columns that an expression reads."""
+    return {e.name for e in walk(expression) if isinstance(e, Column)}
+
+
+def conjunction(parts: list[Expression]) -> Expression:
+    """All of the predicates."""
+    return balanced("and", parts)
+
+
+def balanced(name: str, parts: list[Expression]) -> Expression:
+    """A chain of AND or OR; a long one as a tree as shallow as can be, which gives the same and evaluates in order."""
+    if len(parts) <= 8:
+        result = parts[0]
+        for part in parts[1:]:
+            result = Call(name, (result, part), BOOLEAN)
+        return result
+    middle = len(parts) // 2
+    return Call(name, (balanced(name, parts[:middle]), balanced(name, parts[middle:])), BOOLEAN)
+
+
+def is_deeper(expression: Expression, depth: int, size: int) -> bool:
+    """Whether calls stand in one another more than `depth` times, or there are more than `size` parts."""
+    pending, seen = [(expression, 0)], 0
+    while pending:
+        at, level = pending.pop()
+        seen += 1
+        if level > depth or seen > size:
+            return True
+        if isinstance(at, Call):
+            pending += [(arg, level + 1) for arg in at.args]
+    return False
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate of a column (`None` for `count(*)`), under the name that its result has."""
+
+    function: str
+    argument: str | None
+    type: DataType
+    name: str
+    distinct: bool = False
+    argument_type: DataType | None = None
+
+    def __str__(self) -> str:
+        """As in SQL."""
+        inner = "*" if self.argument is None else ("DISTINCT " if self.distinct else "") + self.argument
+        return f"{self.function.removeprefix(USER)}({inner}) AS {self.name}"

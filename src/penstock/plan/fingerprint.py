@@ -1,0 +1,182 @@
+"""What a checkpoint is checked against: all that its state, and the output beside it, depend on.
+
+The description of a query is plain data: its streams (time, progress, the columns it reads, with their types), the
+functions it calls, the columns of its result, and its operators by identity. `check` compares the description that was
+saved with that of the query at hand and refuses what does not fit, naming the parts that differ, as they were and as
+they are. What a query does not read may change freely: other columns of a stream, their types and their order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import CheckpointError
+from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import USER, Call, walk
+from penstock.plan.function_code import fingerprint, same_code
+from penstock.plan.identity import expressions_of, identities, progress_form
+from penstock.plan.nodes import Node, Source, WindowAggregate
+
+LABEL = 300
+"""So much of an operator's label is kept."""
+SHOWN = 5
+"""So many differences are named in an error."""
+
+
+def describe(plan: Node, catalog: Catalog) -> dict[str, Any]:
+    """The description of a query; it goes through JSON unchanged."""
+    known = identities(plan)
+    streams: dict[str, Any] = {}
+    for each in known:
+        if isinstance(each.node, Source):
+            fields = [f for f in each.node.schema.fields if each.reads is None or f.name in each.reads]
+            said = streams.setdefault(each.node.name.lower(), {"time": each.node.schema.time, "columns": {}})
+            said["time_format"] = each.node.schema.time_format
+            said["columns"] |= {f.name: str(f.type) for f in fields}
+            if each.reads is None:
+                said["order"] = ", ".join(f.name for f in fields)
+            said["progress"] = str(each.node.progress)
+            said["max_ahead"] = each.node.max_ahead is not None
+            said["progress_form"] = json.dumps(progress_form(each.node), sort_keys=True)
+    return {
+        "streams": streams,
+        "functions": _functions(plan, catalog),
+        "result": [[f.name, str(f.type)] for f in plan.schema.visible],
+        "operators": [[k.identity, k.own, k.node.label[:LABEL]] for k in known],
+    }
+
+
+def _functions(plan: Node, catalog: Catalog) -> dict[str, Any]:
+    """The users' functions and aggregates that a plan calls."""
+    found: dict[str, Any] = {}
+    for name in _called(plan):
+        if name in catalog.functions:
+            function = catalog.functions[name]
+            found[name] = [str(function.returns), fingerprint(function.function, function.version)]
+    for node in plan.walk():
+        for call in node.aggregates if isinstance(node, WindowAggregate) else ():
+            if call.function.startswith(USER):
+                name = call.function.removeprefix(USER)
+                aggregate, returns = catalog.aggregates[name]
+                found[name] = [str(returns), fingerprint(aggregate, catalog.versions.get(name))]
+    return dict(sorted(found.items()))
+
+
+def _called(plan: Node) -> Iterator[str]:
+    for node in plan.walk():
+        expressions = list(expressions_of(node))
+        if isinstance(node, Source) and node.punctuation is not None:
+            expressions.append(node.punctuation)
+        for expression in expressions:
+            for part in walk(expression):
+                if isinstance(part, Call) and part.name.startswith(USER):
+                    yield part.name.removeprefix(USER).lower()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A part that is not as it was."""
+
+    part: str
+    was: str
+    now: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        """For a person."""
+        return f"{self.part}: was {self.was}, is {self.now}"
+
+
+def check(saved: Any, now: dict[str, Any], where: str, what: str = "checkpoint") -> None:
+    """Refuse a saved description that is not that of the query at hand."""
+    try:
+        found = list(differences(saved, now))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"The description of the {what} is damaged.",
+            where=where,
+            got=f"{type(error).__name__}: {error}",
+            hint="use an intact copy, or start anew",
+        ) from None
+    if not found:
+        return
+    shown = "\n         ".join(map(str, found[:SHOWN]))
+    more = f"\n         and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    raise CheckpointError(
+        f"The {what} was made by another query.",
+        where=where,
+        got=shown + more,
+        hint=next((d.hint for d in found if d.hint), "go back to what it was, or give this query another name"),
+    )
+
+
+def differences(saved: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
+    """The parts that differ; where parts say why operators differ, the operators are not named again."""
+    found = [*_streams(saved["streams"], now["streams"]), *_called_functions(saved["functions"], now["functions"])]
+    found += _result(saved["result"], now["result"])
+    was, is_ = saved["operators"], now["operators"]
+    if not found or len(was) != len(is_):
+        found += _operators(was, is_)
+    yield from found
+
+
+def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
+    if was.keys() != now.keys():
+        yield Difference("streams that are read", ", ".join(sorted(was)), ", ".join(sorted(now)))
+    for name in sorted(was.keys() & now.keys()):
+        old, new = was[name], now[name]
+        if old["time"] != new["time"]:
+            yield Difference(f"time of stream {name}", old["time"], new["time"])
+        formats = [of.get("time_format", new["time_format"]) for of in (old, new)]  # an earlier release did not say
+        if formats[0] != formats[1]:
+            yield Difference(f"time_format of stream {name}", *["none" if f is None else repr(f) for f in formats])
+        if old["progress_form"] != new["progress_form"]:
+            yield Difference(f"progress of stream {name}", old["progress"], new["progress"])
+        if old["max_ahead"] != new["max_ahead"]:
+            yield Difference(
+                f"limit max_ahead of stream {name}", *["some" if of["max_ahead"] else "none" for of in (old, new)]
+            )
+        if old.get("order") != new.get("order") and old["columns"].keys() == new["columns"].keys():
+            orders = [of.get("order", "any") for of in (old, new)]
+            yield Difference(f"order of the columns of stream {name}, whose rows are kept whole", *orders)
+        for column in sorted(old["columns"].keys() | new["columns"].keys()):
+            types = [of["columns"].get(column, "not read") for of in (old, new)]
+            if types[0] != types[1]:
+                yield Difference(f"column {column} of stream {name}", *types)
+
+
+def _called_functions(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
+    for name in sorted(was.keys() | now.keys()):
+        if name not in was or name not in now:
+            yield Difference(f"function {name}", *["called" if name in of else "not called" for of in (was, now)])
+            continue
+        (old_type, old_code), (new_type, new_code) = was[name], now[name]
+        if old_type != new_type:
+            yield Difference(f"type of function {name}", old_type, new_type)
+        if not same_code(old_code, new_code):
+            hint = f"if it means the same, register it with version={old_code!r}; else give this query another name"
+            yield Difference(f"code of function {name}", old_code, new_code, hint)
+
+
+def _result(was: list[list[str]], now: list[list[str]]) -> Iterator[Difference]:
+    if was == now:
+        return
+    old, new = [", ".join(f"{n} {t}" for n, t in columns) for columns in (was, now)]
+    if sorted(was) == sorted(now):
+        hint = "name the columns in the old order; what reads the output by position would take one for another"
+        yield Difference("order of the result's columns", old, new, hint)
+        return
+    yield Difference("columns of the result", old, new)
+
+
+def _operators(was: list[list[str]], now: list[list[str]]) -> Iterator[Difference]:
+    old, new = [own for _, own, _ in was], [own for _, own, _ in now]
+    for at in range(max(len(old), len(new))):
+        if old[at : at + 1] != new[at : at + 1]:
+            labels = [of[at][2] if at < len(of) else "none" for of in (was, now)]
+            if labels[0] == labels[1]:
+                labels = [f"{label} ({of[at][1]})" for label, of in zip(labels, (was, now), strict=True)]
+            yield Difference(f"operator {at + 1} of the plan", *labels)

@@ -1,0 +1,189 @@
+"""What a node of a plan is known by: a hash of its canonical form and of all below it.
+
+State is kept under identities, so that neither the wording of a query nor the place of an operator in it matters:
+aliases of relations, case, white space and comments are gone once a query is bound, lengths of time are ticks, and of a
+stream only what the query reads of it counts, in any order, unless whole rows are kept. What a node has by default is
+left out, so that a later release can give nodes more to say without making strangers of old ones.
+
+Two nodes of one plan that mean the same (`FROM s UNION s`) have state of their own: the second is numbered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from penstock.model.progress import Progress, span_ticks
+from penstock.model.schema import DataType, Schema
+from penstock.plan.expressions import AggregateCall, Call, Column, Expression, Literal, columns_in
+from penstock.plan.nodes import Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.windows import Window
+
+_UNSAID = frozenset({"why"})
+"""Fields that explain and do not mean anything."""
+_LENGTHS = frozenset({"delay", "idle", "disorder"})
+_OF_SOURCE = frozenset({"name", "fields", "progress", "declared", "max_ahead", "punctuation"})
+"""Fields of a source that are looked at one by one."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A node with what it is known by."""
+
+    node: Node
+    identity: str
+    """Of the node and all below it."""
+    own: str
+    """Of the node by itself."""
+    reads: tuple[str, ...] | None
+    """Of a source: the columns that the plan reads; None where whole rows are kept."""
+
+
+def identities(plan: Node) -> list[Known]:
+    """Every node of a plan, consumers first, as `plan.walk()` gives them."""
+    found: list[Known] = []
+    _identify(plan, None, found)
+    times: Counter[str] = Counter()
+    unique = []
+    for known in found:
+        times[known.identity] += 1
+        number = times[known.identity]
+        identity = known.identity if number == 1 else f"{known.identity}.{number}"
+        unique.append(dataclasses.replace(known, identity=identity))
+    return unique
+
+
+def _identify(node: Node, wanted: frozenset[str] | None, found: list[Known]) -> str:
+    at = len(found)
+    found.append(Known(node, "", "", None))
+    below = [_identify(i, _wanted_below(node, n, wanted), found) for n, i in enumerate(node.inputs)]
+    reads = None
+    if isinstance(node, Source):
+        columns = _columns_of(node, wanted)
+        reads = None if wanted is None else tuple(sorted(columns))
+        rest = {name: canonical(held) for name, held in _said(node) if name not in _OF_SOURCE}
+        guarded = node.max_ahead is not None  # how far ahead rows may be is no part of the state
+        own = ["Source", node.name.lower(), columns, node.schema.time, progress_form(node), guarded, rest]
+    else:
+        own = canonical(node)
+    identity = _hash([own, below])
+    found[at] = Known(node, identity, _hash(own), reads)
+    return identity
+
+
+def _columns_of(node: Source, wanted: frozenset[str] | None) -> Any:
+    """The columns that count, with their types: by name, or in order where whole rows are kept."""
+    if wanted is None:
+        return [[f.name, str(f.type)] for f in node.schema.fields]
+    names = wanted | _for_progress(node) | {str(node.schema.time)}
+    return {f.name: str(f.type) for f in node.schema.fields if f.name in names}
+
+
+def _for_progress(node: Source) -> frozenset[str]:
+    if node.punctuation is not None:
+        return frozenset(columns_in(node.punctuation))
+    column = getattr(node.progress, "column", None)
+    return frozenset() if column is None else frozenset({node.schema[column].name})
+
+
+def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> frozenset[str] | None:
+    """The columns that a node and those above it read of an input; None for all, in order."""
+    match node:
+        case Project():
+            return frozenset({node.input.schema.time or ""}.union(*[columns_in(e) for _, e in node.columns]))
+        case Select():
+            return None if wanted is None else wanted | columns_in(node.predicate)
+        case NumberRows():
+            return wanted
+        case WindowAggregate():
+            named = {*node.keys, *[a.argument for a in node.aggregates if a.argument is not None]}
+            for _, held in _said(node.window):  # the attributes that it is on, by whatever name they go
+                named |= {held} if isinstance(held, str) else set(held) if isinstance(held, tuple) else set()
+            return frozenset(named | {node.input.schema.time or ""})
+        case Union() if wanted is not None:
+            branch = node.branches[port].schema
+            return frozenset(branch.fields[node.schema.index(name)].name for name in wanted if name in node.schema)
+        case _:
+            return None
+
+
+def progress_form(source: Source) -> Any:
+    """What a stream's progress means, however it was written."""
+    progress: Progress = source.progress
+    if source.punctuation is not None:
+        return ["Punctuated", canonical(source.punctuation)]
+    form: dict[str, Any] = {}
+    for name, value in _said(progress):
+        form[name] = span_ticks(value, source.schema.domain) if name in _LENGTHS else canonical(value)
+    return [type(progress).__name__, form]
+
+
+def canonical(value: Any) -> Any:
+    """A node without its inputs, an expression, a window or a value, as lists and maps of text and numbers."""
+    match value:
+        case Column():
+            return ["Column", value.name, str(value.type)]
+        case Literal():
+            return ["Literal", canonical(value.value), str(value.type)]
+        case Call():
+            return ["Call", value.name, [canonical(a) for a in value.args], str(value.type)]
+        case None | bool() | int() | str():
+            return value
+        case DataType():
+            return str(value)
+        case Schema():
+            return [[f.name, str(f.type), f.hidden] for f in value.fields]
+        case Enum():
+            return canonical(value.value)
+        case tuple() | list():
+            return [canonical(v) for v in value]
+        case set() | frozenset():
+            return sorted((canonical(v) for v in value), key=json.dumps)
+        case Mapping():
+            return [[canonical(k), canonical(v)] for k, v in value.items()]
+        case Node() | Window() | AggregateCall():
+            return [type(value).__name__, {name: canonical(held) for name, held in _said(value)}]
+        case _ if dataclasses.is_dataclass(value):
+            return [type(value).__name__, {name: canonical(held) for name, held in _said(value)}]
+        case _:
+            return [type(value).__name__, repr(value)]
+
+
+def _said(value: Any) -> Iterable[tuple[str, Any]]:
+    """The fields of a dataclass that say something: no inputs, no explanations, nothing that is so by default."""
+    for field in dataclasses.fields(value):
+        held = getattr(value, field.name)
+        if not field.compare or field.name in _UNSAID or _is_default(field, held):
+            continue
+        if isinstance(held, Node) or (isinstance(held, tuple) and held and all(isinstance(h, Node) for h in held)):
+            continue
+        yield field.name, held
+
+
+def _is_default(field: dataclasses.Field[Any], held: Any) -> bool:
+    return field.default is not dataclasses.MISSING and type(held) is type(field.default) and held == field.default
+
+
+def _hash(form: Any) -> str:
+    text = json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def expressions_of(node: Node) -> Iterable[Expression]:
+    """The scalar expressions of a node, wherever they are in it."""
+    for _, held in _said(node):
+        yield from _expressions_in(held)
+
+
+def _expressions_in(held: Any) -> Iterable[Expression]:
+    if isinstance(held, Column | Literal | Call):
+        yield held
+    elif isinstance(held, tuple | list):
+        for each in held:
+            yield from _expressions_in(each)

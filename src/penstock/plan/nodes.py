@@ -1,0 +1,319 @@
+"""The logical plan: frozen nodes, each of which derives its schema and properties from its inputs.
+
+A node says what is computed, never how. Aggregation reads plain columns only: a projection below it computes keys and
+arguments, one above it computes what the select list makes of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from penstock.model.progress import Progress, Punctuated
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
+from penstock.model.time import Domain, show_span
+from penstock.plan.expressions import AggregateCall, Column, Expression, columns_in
+from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
+
+ROW_NUMBER = "row_num"
+WINDOW_FIELDS = ("wid", "window_start", "window_end")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A relational operator over streams."""
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The nodes that feed this one."""
+        return ()
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns that come out."""
+        raise NotImplementedError(type(self).__name__)
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """What is promised of what comes out."""
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def label(self) -> str:
+        """One line for `explain`."""
+        return type(self).__name__
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, inputs after their consumer."""
+        yield self
+        for node in self.inputs:
+            yield from node.walk()
+
+
+@dataclass(frozen=True)
+class Source(Node):
+    """A named stream with its declared time and progress."""
+
+    name: str
+    fields: Schema
+    progress: Progress
+    declared: StreamProperties
+    max_ahead: int | None = None
+    """A row further than so many ticks beyond what the stream has reached is a dead letter."""
+    by_arrival: bool = False
+    """Whether rows are only numbered as they arrive: then nothing is late, and nothing follows from their time."""
+    punctuation: Expression | None = None
+    """What tells punctuation from data, where rows of the stream are punctuation: the condition of its progress."""
+
+    @cached_property
+    def schema(self) -> Schema:
+        """As declared."""
+        return self.fields
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """As declared."""
+        return self.declared
+
+    @cached_property
+    def silent(self) -> tuple[int, ...]:
+        """The columns that must be null in punctuation: all but the time and those that tell it from data."""
+        if self.punctuation is None or (isinstance(self.progress, Punctuated) and self.progress.whole_stream):
+            return ()
+        speaking = {self.schema.time, *columns_in(self.punctuation)}
+        return tuple(i for i, field in enumerate(self.schema.fields) if field.name not in speaking)
+
+    @property
+    def label(self) -> str:
+        """Name, time and progress."""
+        ahead = "" if self.max_ahead is None else f", at most {show_span(self.max_ahead, self.fields.domain)} ahead"
+        arrival = ", by arrival" if self.by_arrival else ""
+        return f"Source {self.name} (time {self.fields.time}, {self.progress}{ahead}{arrival})"
+
+
+@dataclass(frozen=True)
+class Unary(Node):
+    """A node with one input."""
+
+    input: Node
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class NumberRows(Unary):
+    """Rows numbered from 0 as they arrive, late ones too; the number becomes their time unless they keep their own."""
+
+    keeps_time: bool = False
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns and the row number."""
+        below = self.input.schema
+        fields = (*below.fields, Field(ROW_NUMBER, BIGINT))
+        return Schema(fields, below.time, below.lifetime) if self.keeps_time else Schema(fields, ROW_NUMBER)
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Row numbers are strictly ordered."""
+        if self.keeps_time:
+            return self.input.properties
+        return StreamProperties(ordered=True, strictly_ordered=True, key=frozenset({ROW_NUMBER}), max_disorder=0)
+
+
+@dataclass(frozen=True)
+class Select(Unary):
+    """The rows for which the predicate is true."""
+
+    predicate: Expression
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Leaving rows out keeps every promise."""
+        return self.input.properties
+
+    @property
+    def label(self) -> str:
+        """The predicate."""
+        return f"Select {self.predicate}"
+
+
+@dataclass(frozen=True)
+class Project(Unary):
+    """New columns from expressions; the time column travels along, hidden if it was not asked for."""
+
+    columns: tuple[tuple[str, Expression], ...]
+    time: str
+    hidden: frozenset[str] = frozenset()
+
+    @cached_property
+    def schema(self) -> Schema:
+        """One column per expression."""
+        fields = tuple(Field(name, e.type, hidden=name in self.hidden) for name, e in self.columns)
+        return Schema(fields, self.time, self.input.schema.lifetime)
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Order stays; a key stays if all of it is still there."""
+        below = self.input.properties
+        renamed = {e.name: name for name, e in self.columns if isinstance(e, Column) and name not in self.hidden}
+        key = below.key
+        kept = key is not None and key <= renamed.keys()
+        return replace(below, key=frozenset(renamed[k] for k in key) if kept and key is not None else None)
+
+    @property
+    def label(self) -> str:
+        """The visible columns."""
+        shown = [name if str(e) == name else f"{e} AS {name}" for name, e in self.columns if name not in self.hidden]
+        return f"Project {', '.join(shown)}"
+
+
+@dataclass(frozen=True)
+class Nary(Node):
+    """A node over streams of one schema."""
+
+    branches: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The branches."""
+        return self.branches
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The first branch's."""
+        return self.branches[0].schema
+
+
+@dataclass(frozen=True)
+class Union(Nary):
+    """Bag union of streams of one schema (Meld)."""
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Interleaving loses order and keys."""
+        lifetimes = [b.properties.lifetime for b in self.branches]
+        return StreamProperties(
+            insert_only=all(b.properties.insert_only for b in self.branches),
+            lifetime=None if None in lifetimes else max(x for x in lifetimes if x is not None),
+        )
+
+    @property
+    def label(self) -> str:
+        """How many branches meet."""
+        return f"Union of {len(self.branches)} (Meld)"
+
+
+@dataclass(frozen=True)
+class Merge(Nary):
+    """Logical merge: streams that are replicas of one, as one (LMerge)."""
+
+    names: tuple[str, ...]
+    algorithm: str
+    policy: str = "half frozen"
+    lag: int = 0
+    driver: str = "leading"
+    elements: bool = False
+    """Whether rows are inserts and adjusts, with columns for start, end and old end, instead of plain events."""
+    why: str = ""
+    """Why this algorithm is right, and no weaker one is known to be."""
+    on_divergence: str = "report"
+    """What is done when a replica differs: `report` (a dead letter), `stop` or `ignore`."""
+    key: tuple[int, ...] | None = None
+    """The places of the key's columns, where a key is known."""
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """What every replica promises; the output of an ordered merge is ordered, that of another is not."""
+        first = self.branches[0].properties
+        ordered = self.algorithm in ("R0", "R1", "R2")
+        return replace(
+            first,
+            ordered=ordered,
+            strictly_ordered=self.algorithm == "R0",
+            deterministic_ties=self.algorithm in ("R0", "R1"),
+            max_disorder=0 if ordered else None,
+            insert_only=not self.elements or self.policy == "conservative",
+        )
+
+    @property
+    def label(self) -> str:
+        """The replicas and how they are merged."""
+        how = self.algorithm if self.algorithm in ("R0", "R1", "R2") else f"{self.algorithm}, {self.policy}"
+        lag = f", {self.lag} ticks behind" if self.lag else ""
+        driver = f", bounds by {self.driver}" if self.driver != "leading" else ""
+        return f"Merge {', '.join(self.names)} (LMerge {how}{driver}{lag})"
+
+
+@dataclass(frozen=True)
+class Distinct(Unary):
+    """Duplicates among the rows valid at one instant leave one row (DupElim)."""
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """All visible columns together are a key."""
+        return replace(self.input.properties, key=frozenset(f.name for f in self.schema.visible))
+
+    @property
+    def label(self) -> str:
+        """The operator's name in the papers."""
+        return "Distinct (DupElim)"
+
+
+@dataclass(frozen=True)
+class WindowAggregate(Unary):
+    """One row per window and group: the window's id and bounds, the group's keys, the aggregates."""
+
+    window: AnyWindow
+    keys: tuple[str, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Window, keys, aggregates; a result lives until the next window ends."""
+        bound = TIMESTAMP if self.window.domain is Domain.TIMESTAMP else BIGINT
+        fields = [Field("wid", BIGINT), Field("window_start", bound), Field("window_end", bound)]
+        fields += [Field(k, self.input.schema[k].type) for k in self.keys]
+        fields += [Field(a.name, a.type) for a in self.aggregates]
+        slides = isinstance(self.window, SlidingWindow | LandmarkWindow)
+        return Schema(tuple(fields), "window_end", self.window.slide if slides else 1)
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Windows close in order, all groups of one window together; without groups, each window once.
+
+        Each partition of a partitioned window counts for itself, so there is no order among them; rows that tie in a
+        slide-by-tuple window each bring a result with the same id, so it is no key.
+        """
+        ordered = not isinstance(self.window, PartitionedWindow)
+        ties = isinstance(self.window, SlideByTupleWindow)
+        one_each = isinstance(self.window, SlidingWindow | LandmarkWindow) and not self.keys
+        return StreamProperties(
+            ordered=ordered,
+            strictly_ordered=one_each,
+            deterministic_ties=one_each,
+            key=None if ties else frozenset({"wid", *self.keys}),
+            max_disorder=0 if ordered else None,
+            lifetime=self.schema.lifetime,
+        )
+
+    @property
+    def label(self) -> str:
+        """Aggregates, window and keys."""
+        by = f" by {', '.join(self.keys)}" if self.keys else ""
+        return f"Aggregate {', '.join(map(str, self.aggregates))} {self.window}{by}"

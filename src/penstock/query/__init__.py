@@ -1,1 +1,0 @@
-"""The SQL dialect, the logical plan, its properties, rewrites, costs and explanation."""

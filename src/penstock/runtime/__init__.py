@@ -1,0 +1,1 @@
+"""What hosts operators, in-process and inside Spark."""

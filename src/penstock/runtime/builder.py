@@ -1,0 +1,179 @@
+"""From a logical plan to operators: which algorithm runs each node, and the functions it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import UnsupportedError
+from penstock.model.batch import Batch, Row
+from penstock.model.progress import PerSource
+from penstock.model.schema import DataType, Schema
+from penstock.operators.aggregates.columnar import ColumnarAggregate
+from penstock.operators.aggregates.functions import AggregateFunction, build
+from penstock.operators.aggregates.measures import plan_measures
+from penstock.operators.aggregates.paned import PanedAggregate
+from penstock.operators.aggregates.partials import Grouping
+from penstock.operators.aggregates.wid import WidAggregate
+from penstock.operators.merge.operator import MergeOperator
+from penstock.operators.operator import Operator
+from penstock.operators.progress.ingest import BatchIngest, MarksOf, RowIngest
+from penstock.operators.progress.marks import PunctuationMarks, SourceMarks
+from penstock.operators.progress.trackers import tracker_for
+from penstock.operators.relational.distinct import DistinctOperator
+from penstock.operators.relational.meld import MeldOperator
+from penstock.operators.relational.number import NumberOperator
+from penstock.operators.relational.project import ProjectOperator
+from penstock.operators.relational.select import SelectOperator
+from penstock.operators.windows.sliding import Sliding
+from penstock.plan.catalog import Catalog
+from penstock.plan.cost import choose_aggregate
+from penstock.plan.expressions import USER, AggregateCall, Expression
+from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.user_functions import aggregate_function
+from penstock.plan.windows import SlidingWindow
+from penstock.runtime.column_functions import ColumnFunction, NotColumnar, column_function
+from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
+
+
+class Builder:
+    """Builds operators for the nodes of one plan."""
+
+    def __init__(self, catalog: Catalog, *, by_row: bool = True, aggregate: str | None = None) -> None:
+        """`by_row`: order inside a batch counts for lateness; `aggregate` forces 'wid', 'paned' or 'columnar'."""
+        self.catalog, self.by_row, self.aggregate = catalog, by_row, aggregate
+        self.functions: Functions = {name: f.function for name, f in catalog.functions.items()}
+
+    def operator(self, node: Node, useful: tuple[int, int] = (1, 0)) -> Operator:
+        """The operator of a node; `useful` is the punctuation that its consumer can use."""
+        match node:
+            case Source():
+                return self._ingest(node, useful)
+            case NumberRows():
+                return NumberOperator(node.schema, useful)
+            case Select(predicate=predicate):
+                below = node.input.schema
+                by_rows = filter_function(predicate, below, self.functions)
+                return SelectOperator(node.schema, by_rows, self._mask(predicate, below))
+            case Project():
+                return self._project(node)
+            case Union(branches=branches):
+                return MeldOperator(node.schema, len(branches))
+            case Merge():
+                return self._merge(node)
+            case Distinct():
+                return DistinctOperator(node.schema)
+            case WindowAggregate():
+                return self._window_aggregate(node)
+            case _:
+                raise UnsupportedError("The in-process engine has no operator for this.", where=node.label)
+
+    def row(self, expression: Expression, schema: Schema) -> Callable[[Row], Any]:
+        """An expression as a function of a row."""
+        return row_function(expression, schema, self.functions)
+
+    def _ingest(self, node: Source, useful: tuple[int, int]) -> Operator:
+        tracker = tracker_for(node.progress, node.schema.domain, node.max_ahead)
+        ingest = RowIngest if self.by_row else BatchIngest
+        return ingest(node.schema, tracker, self.marks_of(node), useful, by_arrival=node.by_arrival)
+
+    def marks_of(self, node: Source) -> MarksOf | None:
+        """What the stream's progress needs of each row besides its time."""
+        if isinstance(node.progress, PerSource):
+            return SourceMarks(node.schema.index(node.progress.column))
+        if node.punctuation is not None:
+            by_row, mask = self.row(node.punctuation, node.schema), self._mask(node.punctuation, node.schema)
+            return PunctuationMarks(by_row, mask, node.silent)
+        return None
+
+    def _mask(self, predicate: Expression, schema: Schema) -> Callable[[Batch], pa.ChunkedArray | None]:
+        by_column = column_function(predicate, schema)
+
+        def mask(batch: Batch) -> pa.ChunkedArray | None:
+            if by_column is None:
+                return None
+            try:
+                result = by_column(batch.table)
+            except NotColumnar:
+                return None
+            return None if isinstance(result, pa.Scalar) else result
+
+        return mask
+
+    def _project(self, node: Project) -> Operator:
+        schema = node.input.schema
+        by_row = [self.row(e, schema) for _, e in node.columns]
+        by_rows = project_function([e for _, e in node.columns], schema, self.functions)
+        by_column = [column_function(e, schema) for _, e in node.columns]
+        types = [f.type for f in node.schema.fields]
+
+        def columns(batch: Batch) -> pa.Table:
+            arrays = [_column(batch, c, r, t) for c, r, t in zip(by_column, by_row, types, strict=True)]
+            return pa.Table.from_arrays(arrays, schema=node.schema.arrow)
+
+        return ProjectOperator(node.schema, by_rows, columns)
+
+    @staticmethod
+    def _merge(node: Merge) -> Operator:
+        options: dict[str, Any] = {"on_divergence": node.on_divergence}
+        if node.algorithm in ("R3", "R4"):
+            options |= {"policy": node.policy, "lag": node.lag, "driver": node.driver}
+        if node.algorithm == "R2":
+            options["key"] = node.key
+        return MergeOperator(node.schema, node.names, node.algorithm, elements=node.elements, **options)
+
+    def _window_aggregate(self, node: WindowAggregate) -> Operator:
+        window = node.window
+        if not isinstance(window, SlidingWindow):
+            raise UnsupportedError("The in-process engine has no operator for this kind of window.", where=node.label)
+        schema = node.input.schema
+        grouping = Grouping(
+            schema,
+            tuple(schema.index(k) for k in node.keys),
+            tuple(None if a.argument is None else schema.index(a.argument) for a in node.aggregates),
+            tuple(self._function(a) for a in node.aggregates),
+        )
+        sliding = Sliding(window.range, window.slide, window.origin)
+        chosen = self.aggregate or choose_aggregate(node).name
+        if chosen == "columnar":
+            return self._columnar(node, sliding, grouping)
+        operator = PanedAggregate if chosen == "paned" else WidAggregate
+        return operator(node.schema, sliding, grouping)
+
+    def _columnar(self, node: WindowAggregate, sliding: Sliding, grouping: Grouping) -> Operator:
+        schema = node.input.schema
+        calls = [(a.function, c, a.type, a.distinct) for a, c in zip(node.aggregates, grouping.arguments, strict=True)]
+        planned = plan_measures(calls, schema)
+        if planned is None:
+            raise UnsupportedError("These aggregates are not a matter of numbers.", where=node.label)
+        key_schema = Schema(tuple(schema.fields[i] for i in grouping.keys))
+        return ColumnarAggregate(
+            node.schema, sliding, schema.time_index, grouping.keys, key_schema, *planned, lifetime=schema.lifetime
+        )
+
+    def _function(self, call: AggregateCall) -> AggregateFunction:
+        if call.function.startswith(USER):
+            name = call.function.removeprefix(USER)
+            return aggregate_function(name, self.catalog.aggregates[name][0], call.argument_type, call.type)
+        return build(call.function, call.argument_type, call.type, distinct=call.distinct)
+
+
+def _column(
+    batch: Batch, by_column: ColumnFunction | None, by_row: Callable[[Row], Any], type_: DataType
+) -> pa.ChunkedArray:
+    """One output column, by column if that is possible, else by rows."""
+    if by_column is not None:
+        try:
+            result = by_column(batch.table)
+        except NotColumnar:
+            result = None
+        if isinstance(result, pa.Scalar):
+            return pa.chunked_array([pa.repeat(result, len(batch))])
+        if result is not None:
+            return result if isinstance(result, pa.ChunkedArray) else pa.chunked_array([result])
+    values = [by_row(row) for row in batch.rows]
+    if type_.name == "timestamp":
+        return pa.chunked_array([pa.array(values, pa.int64()).cast(type_.arrow)])
+    return pa.chunked_array([pa.array(values, type_.arrow)])

@@ -1,0 +1,130 @@
+"""Late rows and dead letters of a run, in memory while they are few and in a temporary file from then on.
+
+They are readable as a whole at any time, also after the run has failed, and can be handed on as they come.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import IO
+
+import pyarrow as pa
+
+from penstock.model.batch import Row, rows_of, table_of
+from penstock.model.conform import DeadLetter
+from penstock.model.letters import DEAD_SCHEMA, plain_text, row_text
+from penstock.model.schema import Schema
+from penstock.operators.operator import Rejected
+
+SPILL_ROWS = 20_000
+SPILL_BYTES = 8 << 20
+"""So many rows, or so much text, are held in memory."""
+
+
+class Kept:
+    """Rows of one schema that are only ever added to; the last column is text."""
+
+    def __init__(self, schema: Schema) -> None:
+        """Empty."""
+        self.schema = schema
+        self.last: Row | None = None
+        self._rows: list[Row] = []
+        self._size = 0
+        self._count = 0
+        self._file: IO[bytes] | None = None
+        self._places: list[tuple[int, int]] = []
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[Row]:
+        """The rows, times as ticks."""
+        for table in self.tables():
+            yield from rows_of(table)
+
+    def add(self, row: Row, text: str) -> None:
+        """Keep a row, of which `text` is the large part."""
+        self.last = row
+        with self._lock:
+            self._rows.append(row)
+            self._count += 1
+            self._size += len(text)
+            if len(self._rows) >= SPILL_ROWS or self._size >= SPILL_BYTES:
+                self._spill()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="penstock-")  # noqa: SIM115 - as long as the rows are wanted
+        table = table_of(self.schema, self._rows)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        data = sink.getvalue()
+        offset = self._places[-1][0] + self._places[-1][1] if self._places else 0
+        self._file.write(data)
+        self._file.flush()
+        self._places.append((offset, len(data)))
+        self._rows, self._size = [], 0
+
+    def tables(self, after: int = 0) -> Iterator[pa.Table]:
+        """The rows in portions, without the first `after`."""
+        with self._lock:
+            places, rows = list(self._places), list(self._rows)
+        for offset, size in places:
+            assert self._file is not None
+            data = os.pread(self._file.fileno(), size, offset)
+            table = pa.ipc.open_stream(data).read_all()
+            if after < table.num_rows:
+                yield table.slice(after)
+            after = max(after - table.num_rows, 0)
+        if rows[after:]:
+            yield table_of(self.schema, rows[after:])
+
+    def table(self) -> pa.Table:
+        """All rows."""
+        found = list(self.tables())
+        return pa.concat_tables(found) if found else self.schema.arrow.empty_table()
+
+
+class SideOutputs:
+    """Late rows and dead letters, with how many of each there are."""
+
+    def __init__(self, late_schema: Schema) -> None:
+        """`late_schema` has the type of the bounds."""
+        self.late = Kept(late_schema)
+        self.letters = Kept(DEAD_SCHEMA)
+        self.dead = self.failed = 0
+
+    def take(self, stream: str, operator: str | None, rejected: Rejected) -> None:
+        """Keep rejected rows."""
+        schema = rejected.batch.schema
+        if rejected.kind == "late":
+            for row, bound in zip(rejected.batch.rows, rejected.bounds, strict=True):
+                text = row_text(schema, row)
+                self.late.add((stream, bound, text), text)
+            return
+        for row, reason in zip(rejected.batch.rows, rejected.reasons, strict=True):
+            self._keep(stream, operator, reason, row_text(schema, row))
+        if rejected.kind == "dead":
+            self.dead += len(rejected.batch)
+        else:
+            self.failed += len(rejected.batch)
+
+    def bury(self, stream: str, letter: DeadLetter) -> None:
+        """Keep a row that could not be read."""
+        self._keep(stream, None, letter.reason, plain_text(letter.row))
+        self.dead += 1
+
+    def _keep(self, stream: str, operator: str | None, reason: str, text: str) -> None:
+        self.letters.add((stream, operator, plain_text(reason), text), text)
+
+    @property
+    def last(self) -> str:
+        """The last dead letter, for messages."""
+        letter = self.letters.last
+        return "" if letter is None else f"the last in {letter[1] or letter[0]}: {letter[2]}"

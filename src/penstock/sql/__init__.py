@@ -1,0 +1,1 @@
+"""The dialect: window clauses, scopes, and binding a text to a plan."""

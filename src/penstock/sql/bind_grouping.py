@@ -1,0 +1,345 @@
+"""A SELECT with aggregates: its keys, its aggregate calls, what the select list and HAVING make of them.
+
+Names mean what they mean in Spark:
+
+- in GROUP BY and inside an aggregate: a column of the input; in GROUP BY, where the input has none of that name, an
+  alias of the select list;
+- in the select list: a group key, a column of the window, nothing else;
+- in HAVING, outside aggregates: a group key, a column of the window, else an alias of the select list.
+
+A part of an expression is a group key if it is bound to the same as one, however it is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from penstock.errors import QueryError
+from penstock.model.schema import Schema
+from penstock.model.time import Domain
+from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import USER, AggregateCall, Column, Expression
+from penstock.plan.nodes import WINDOW_FIELDS, Node, Project, Select, WindowAggregate
+from penstock.plan.typing import aggregate_type
+from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
+from penstock.sql.bind_expression import ExpressionBinder
+from penstock.sql.bind_window import WindowBinder, tick_window
+from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
+from penstock.sql.reading import shown
+from penstock.sql.scope import Scope, aggregate_name
+
+
+@dataclass
+class _Grouping:
+    """The aggregation that a SELECT is being turned into: keys and arguments below, results above."""
+
+    keys: dict[str, Expression] = field(default_factory=dict)
+    """What is grouped by, under the names that it has below the select list."""
+    sizes: set[int] = field(default_factory=set)
+    """How many nodes the keys have as they are written: nothing of another size is worth a comparison."""
+    arguments: dict[Expression, str] = field(default_factory=dict)
+    calls: dict[tuple[str, Expression | None, bool], AggregateCall] = field(default_factory=dict)
+
+
+class GroupingBinder:
+    """Binds one SELECT that aggregates."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        scope: Scope,
+        items: list[exp.Expr],
+        window: WindowBinder | None,
+        below: ExpressionBinder,
+    ) -> None:
+        """`below` binds expressions over the rows that are aggregated."""
+        self.catalog, self.scope, self.items, self.below = catalog, scope, items, below
+        self.reading = scope.reading
+        self.window_binder = window
+        self.grouping = _Grouping()
+        self._window: AnyWindow | None = None
+        self._sizes: dict[int, int] = {}
+        self.select = ExpressionBinder(catalog, self.reading, self._in_select)
+        self.having = ExpressionBinder(catalog, self.reading, self._in_having)
+
+    @property
+    def window(self) -> AnyWindow:
+        """The window, once the keys are known."""
+        assert self._window is not None
+        return self._window
+
+    def bind(self, tree: exp.Expr, group: exp.Expr | None, having: exp.Expr | None) -> Node:
+        """The plan: rows brought to keys and arguments, the aggregation, HAVING, the select list."""
+        if group is not None:
+            self._bind_keys(group)
+        self._window = self._bind_window(tree)
+        self._add_partition()
+        predicate = self.having.predicate(self.reading.need(having, "this")) if having is not None else None
+        refuse_twice(self.items, self.reading)
+        columns, made = self._columns()
+        grouping = self.grouping
+        aggregate = WindowAggregate(self._inputs(), self.window, tuple(grouping.keys), tuple(grouping.calls.values()))
+        node: Node = Select(aggregate, predicate) if predicate is not None else aggregate
+        lead: list[tuple[str, Expression]] = [(n, Column(n, aggregate.schema[n].type)) for n in WINDOW_FIELDS]
+        return projected(node, unique(lead + columns, {at + len(lead) for at in made}))
+
+    def _columns(self) -> tuple[list[tuple[str, Expression]], set[int]]:
+        """The select list without the columns of the window, and which of its names were made here."""
+        columns: list[tuple[str, Expression]] = []
+        made: set[int] = set()
+        for item in self.items:
+            if self.scope.is_star(item):
+                raise self.reading.error("SELECT * cannot be aggregated.", item, hint="name the columns")
+            bound = self.select.bind(self.reading.need(item, "this") if isinstance(item, exp.Alias) else item)
+            name = item_name(item, bound, len(columns), self.reading)
+            if isinstance(bound, Column) and bound.name in WINDOW_FIELDS and name.lower() == bound.name:
+                continue
+            if name.lower() in WINDOW_FIELDS and is_named(item):
+                raise self.reading.error(
+                    "Two columns of the result have the same name.",
+                    item,
+                    got=name,
+                    hint=f"{', '.join(WINDOW_FIELDS)} come first by themselves; choose another name with AS",
+                )
+            made |= set() if is_named(item) else {len(columns)}
+            columns.append((name, bound))
+        return columns, made
+
+    # Keys
+
+    def _bind_keys(self, group: exp.Expr) -> None:
+        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._in_group_by(n, binder))
+        if self.reading.flag(group, "all"):
+            raise self.reading.error("GROUP BY ALL is not supported.", group, got="ALL", hint="name what to group by")
+        for key in self.reading.parts(group, "expressions"):
+            source = self._at_position(key)
+            if self.scope.is_star(source):
+                raise self.reading.error("GROUP BY takes columns and expressions.", source, got="*")
+            self._add_key(binder.bind(source))
+            self.grouping.sizes.add(self._size(source))
+
+    def _at_position(self, key: exp.Expr) -> exp.Expr:
+        """What a key stands for: a whole number is a place in the select list."""
+        negative = isinstance(key, exp.Neg) and isinstance(key.this, exp.Literal)
+        number = key.this if negative else key
+        if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdecimal():
+            return key
+        self.reading.whole(key)
+        digits = number.name.lstrip("0")[:20] or "0"
+        index = -int(digits) if negative else int(digits)
+        if not 1 <= index <= len(self.items):
+            raise self.reading.error(
+                "GROUP BY names a position that the select list has not.", key, got=f"{'-' if negative else ''}{digits}"
+            )
+        item = self.items[index - 1]
+        return self.reading.need(item, "this") if isinstance(item, exp.Alias) else item
+
+    def _in_group_by(self, node: exp.Expr, binder: ExpressionBinder) -> Expression | None:
+        if aggregate_name(node, self.catalog):
+            raise binder.error("An aggregate cannot be grouped by.", node, hint="use a sub-query")
+        if not isinstance(node, exp.Column):
+            return None
+        alias = None if self.scope.has(node) else self._aliased(node)
+        return self.scope.column(node) if alias is None else self._named_key(alias, node)
+
+    def _named_key(self, alias: exp.Expr, node: exp.Expr) -> Expression:
+        self.reading.name(node)
+        if any(aggregate_name(n, self.catalog) for n in alias.walk()):
+            raise self.reading.error(
+                "An aggregate cannot be grouped by.", node, got=shown(alias), hint="use a sub-query"
+            )
+        self.grouping.sizes.add(self._size(alias))
+        return self.below.bind(alias)
+
+    def _add_key(self, bound: Expression) -> str:
+        grouping = self.grouping
+        name = fresh(f"__key{len(grouping.keys)}", self.scope.node.schema.names)
+        if isinstance(bound, Column) and bound.name.lower() not in WINDOW_FIELDS:
+            name = bound.name
+        grouping.keys[name] = bound
+        return name
+
+    def _add_partition(self) -> None:
+        """The partitioning attributes of a window are keys, too."""
+        if not isinstance(self.window, PartitionedWindow):
+            return
+        names = []
+        for name in self.window.partition:
+            key = Column(name, self.scope.node.schema[name].type)
+            known = next((n for n, bound in self.grouping.keys.items() if bound == key), None)
+            names.append(known if known is not None else self._add_key(key))
+            self.grouping.sizes.add(1)
+        self._window = replace(self.window, partition=tuple(names))
+
+    def _bind_window(self, tree: exp.Expr) -> AnyWindow:
+        if self.window_binder is not None:
+            return self.window_binder.bind()
+        schema = self.scope.node.schema
+        if any(isinstance(bound, Column) and bound.name == schema.time for bound in self.grouping.keys.values()):
+            return tick_window(schema)
+        at = next((n for item in self.items for n in item.walk() if aggregate_name(n, self.catalog)), tree)
+        raise self._windowless(at, schema)
+
+    def _windowless(self, at: exp.Expr, schema: Schema) -> QueryError:
+        lengths = "RANGE 10 minutes, SLIDE 1 minute" if schema.domain is Domain.TIMESTAMP else "RANGE 100, SLIDE 10"
+        return self.reading.error(
+            "An aggregate over a stream needs a window: without one it never completes.",
+            at,
+            got=shown(at),
+            hint=f"add [{lengths}, WA {schema.time}] after it, or GROUP BY {schema.time}",
+        )
+
+    # What names mean above the aggregation
+
+    def _in_select(self, node: exp.Expr) -> Expression | None:
+        known = self._known(node)
+        if known is None and isinstance(node, exp.Column):
+            raise self._not_grouped(node)
+        return known
+
+    def _in_having(self, node: exp.Expr) -> Expression | None:
+        known = self._known(node)
+        if known is not None or not isinstance(node, exp.Column):
+            return known
+        alias = self._aliased(node)
+        if alias is None:
+            raise self._not_grouped(node)
+        self.reading.name(node)
+        return self.select.bind(alias)
+
+    def _known(self, node: exp.Expr) -> Expression | None:
+        """A group key, an aggregate or a column of the window."""
+        key = self._key(node)
+        if key is not None:
+            return key
+        function = aggregate_name(node, self.catalog)
+        if function is not None:
+            return self._call(function, node)
+        if isinstance(node, exp.Column) and node.name.lower() in WINDOW_FIELDS and not node.table:
+            name = self.reading.name(node).lower()
+            schema = WindowAggregate(_Nothing(), self.window, (), ()).schema
+            return Column(name, schema[name].type)
+        return None
+
+    def _key(self, node: exp.Expr) -> Column | None:
+        """The group key that a node is."""
+        if isinstance(node, exp.Column) and not self.scope.has(node):
+            return None
+        if isinstance(node, exp.Paren) or self._size(node) not in self.grouping.sizes:
+            return None
+        if any(aggregate_name(n, self.catalog) for n in node.walk()):
+            return None
+        try:
+            bound = self.below.bind(node)
+        except QueryError:
+            return None  # the binder above says what is wrong with it, or knows it
+        for name, key in self.grouping.keys.items():
+            if key == bound:
+                return Column(name, key.type)
+        return None
+
+    def _size(self, node: exp.Expr) -> int:
+        if id(node) not in self._sizes:
+            self._sizes.update(_sizes(node))
+        return self._sizes[id(node)]
+
+    def _not_grouped(self, node: exp.Expr) -> QueryError:
+        self.scope.column(node)
+        return self.reading.error(
+            "The column is neither grouped nor aggregated.",
+            node,
+            got=node.name,
+            hint=f"add {node.name} to GROUP BY, or aggregate it",
+        )
+
+    def _aliased(self, node: exp.Expr) -> exp.Expr | None:
+        """What a name without a qualifier stands for in the select list; an error if it stands for two things."""
+        if node.args.get("table") is not None:
+            return None
+        found = [i for i in self.items if isinstance(i, exp.Alias) and i.alias.lower() == node.name.lower()]
+        if len(found) > 1:
+            raise self.reading.error(
+                "The alias is given twice in the select list.", node, got=node.name, hint="give each its own"
+            )
+        return self.reading.need(found[0], "this") if found else None
+
+    # Aggregates
+
+    def _call(self, function: str, node: exp.Expr) -> Expression:
+        reading, below = self.reading, self.below
+        argument, distinct = self._argument(node)
+        if argument is None and function != "count":
+            raise below.error("Only count takes *.", node)
+        if distinct and function in ("min", "max"):
+            distinct = False
+        if distinct and function != "count":
+            raise below.error("DISTINCT is supported in count only.", node)
+        if function.startswith(USER):
+            reading.name(node)
+            type_ = self.catalog.aggregates[function.removeprefix(USER)][1]
+        else:
+            found = aggregate_type(function, argument.type if argument is not None else None)
+            if found is None:
+                raise below.error(
+                    f"{function} does not apply to this type.", node, got=str(argument.type if argument else "*")
+                )
+            type_ = found
+        grouping, key, taken = self.grouping, (function, argument, distinct), self.scope.node.schema.names
+        if key not in grouping.calls:
+            name = None
+            if argument is not None:
+                name = grouping.arguments.setdefault(argument, fresh(f"__arg{len(grouping.arguments)}", taken))
+            of_type = argument.type if argument is not None else None
+            called = fresh(f"__agg{len(grouping.calls)}", taken)
+            grouping.calls[key] = AggregateCall(function, name, type_, called, distinct, of_type)
+        return Column(grouping.calls[key].name, type_)
+
+    def _argument(self, node: exp.Expr) -> tuple[Expression | None, bool]:
+        """What an aggregate is of, None for `*`, and whether only distinct values count."""
+        reading, below = self.reading, self.below
+        if isinstance(node, exp.Anonymous):
+            args = reading.parts(node, "expressions")
+        else:
+            reading.value(node, "big_int")  # in which type other dialects count
+            inner = reading.part(node, "this")
+            args = [*([inner] if inner is not None else []), *reading.parts(node, "expressions")]
+        if len(args) != 1:
+            raise below.error("An aggregate takes one argument.", node)
+        (inner,) = args
+        distinct = isinstance(inner, exp.Distinct)
+        if distinct:
+            of = reading.parts(inner, "expressions")
+            if len(of) != 1:
+                raise below.error("DISTINCT takes one expression here.", node)
+            (inner,) = of
+        if any(aggregate_name(n, self.catalog) for n in inner.walk()):
+            raise below.error("An aggregate cannot stand inside another.", node, hint="use a sub-query")
+        return (None if isinstance(inner, exp.Star) else below.bind(inner)), distinct
+
+    def _inputs(self) -> Node:
+        """A projection to what the aggregation reads: time, keys, arguments."""
+        node, time = self.scope.node, self.window.attribute
+        columns: dict[str, Expression] = {time: Column(time, node.schema[time].type)}
+        for name, bound in self.grouping.keys.items():
+            columns.setdefault(name, bound)
+        if isinstance(self.window, SlideByTupleWindow) and self.window.number is not None:
+            columns[self.window.number] = Column(self.window.number, node.schema[self.window.number].type)
+        for bound, name in self.grouping.arguments.items():
+            columns[name] = bound
+        return Project(node, tuple(columns.items()), time, frozenset({time} - set(self.grouping.keys)))
+
+
+@dataclass(frozen=True)
+class _Nothing(Node):
+    """Stands for an input whose columns do not matter."""
+
+
+def _sizes(tree: exp.Expr) -> dict[int, int]:
+    """How many nodes each node of a tree has in it, by identity; parentheses and the parts of names do not count."""
+    sizes: dict[int, int] = {}
+    for node in reversed(list(tree.walk())):  # parts before wholes
+        own = 0 if isinstance(node, exp.Paren | exp.Identifier) else 1
+        sizes[id(node)] = own + sum(sizes[id(part)] for part in node.iter_expressions())
+    return sizes

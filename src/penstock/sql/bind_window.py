@@ -1,0 +1,220 @@
+"""From a window clause to a window: which kind it is, on which attribute, in which units.
+
+A window can only stand on a progressing attribute, since nothing else says when it is complete. The stream's time is
+one; `row-num`, the number of a row by arrival, is another that every stream has.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import QueryError
+from penstock.model.schema import Schema
+from penstock.model.text import read_timestamp
+from penstock.model.time import Domain, Span, longest, show_span
+from penstock.plan.arrival import numbered
+from penstock.plan.catalog import closest
+from penstock.plan.nodes import ROW_NUMBER, Node, NumberRows
+from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
+from penstock.sql.clause import WindowClause
+from penstock.sql.scope import Scope
+
+LONGEST = longest(Domain.INTEGER)
+"""The greatest length and the farthest origin: with them, times of 64 bits leave room for both ends of a window."""
+ROW_NUMBER_NAMES = frozenset({"row-num", "row_num", "rownum"})
+
+
+class WindowBinder:
+    """Gives meaning to one clause over a stream of one schema."""
+
+    def __init__(self, clause: WindowClause, scope: Scope, sql: str) -> None:
+        """`scope` has the rows below the aggregation."""
+        self.clause, self.scope, self.sql = clause, scope, sql
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the rows."""
+        return self.scope.node.schema
+
+    def error(self, what: str, parameter: str, got: str = "", hint: str = "") -> QueryError:
+        """An error that points at a parameter."""
+        line, column = self.clause.position(parameter)
+        return QueryError(what, sql=self.sql, line=line, column=column, got=got, hint=hint)
+
+    @property
+    def counts_arrivals(self) -> bool:
+        """Whether the window counts rows by arrival, so that rows must be numbered first."""
+        return self._slides_by_number or (
+            (self.clause.wa or "").lower() in ROW_NUMBER_NAMES and self._row_number_column() is None
+        )
+
+    @property
+    def _slides_by_number(self) -> bool:
+        return (self.clause.sattr or "").lower() in ROW_NUMBER_NAMES and self.clause.sattr_rank is None
+
+    def numbered(self, node: Node) -> NumberRows:
+        """The rows of a node with their numbers, which are their time unless only SLIDE counts them."""
+        given = self._row_number_column()
+        if self._slides_by_number and given is not None:
+            raise self.error(
+                "SATTR row-num counts rows by arrival, and the stream has a column of that name.",
+                "sattr",
+                got=given,
+                hint="rename the column in a sub-query, or slide by RANGE and SLIDE on it as the stream's time",
+            )
+        return numbered(node, keeps_time=self._slides_by_number)
+
+    def _row_number_column(self) -> str | None:
+        return next((f.name for f in self.schema.fields if f.name.lower() in ROW_NUMBER_NAMES), None)
+
+    def _only(self, kind: str, *parameters: str) -> None:
+        """Refuse a parameter that this kind of window does not read."""
+        for parameter in self.clause.positions:
+            if parameter not in parameters:
+                name = parameter.removesuffix("_rank").removesuffix("_all").upper()
+                raise self.error(f"{name} has no meaning in {kind}.", parameter, got=name, hint="leave it out")
+
+    def bind(self) -> AnyWindow:
+        """The window."""
+        clause = self.clause
+        if clause.rattr is not None or clause.sattr is not None or clause.sattr_rank is not None:
+            return self._slide_by_tuple()
+        if clause.wa is None:
+            raise self.error(
+                "The window does not say which attribute it is on.", "clause", hint="add WA and the time attribute"
+            )
+        if clause.pa:
+            return self._partitioned()
+        attribute = self._progressing(clause.wa, "wa")
+        domain = self.schema.domain
+        if clause.range_all:
+            self._only("a landmark window", "range_all", "slide", "wa", "origin")
+            return LandmarkWindow(attribute, domain, self._length("slide", domain), self._origin(domain))
+        self._only("a sliding window", "range", "tumbling", "slide", "wa", "origin")
+        range_ = self._length("range", domain)
+        if clause.tumbling:
+            if clause.slide is not None:
+                raise self.error("A tumbling window has no SLIDE of its own.", "slide", got=str(clause.slide))
+            return SlidingWindow(attribute, domain, range_, range_, self._origin(domain))
+        if clause.slide is None:
+            raise self.error(
+                "SLIDE is missing.", "range", hint="add SLIDE, or write RANGE TUMBLING for windows that do not overlap"
+            )
+        return SlidingWindow(attribute, domain, range_, self._length("slide", domain), self._origin(domain))
+
+    def _bare(self, name: str, parameter: str) -> str:
+        """An attribute without its qualifier, which must be that of the stream."""
+        qualifier, _, bare = name.rpartition(".")
+        if qualifier and qualifier.lower() not in self.scope.qualifiers:
+            raise self.error(
+                "Unknown stream.", parameter, got=name, hint=closest(qualifier, sorted(self.scope.qualifiers))
+            )
+        return bare
+
+    def _progressing(self, name: str, parameter: str) -> str:
+        bare = self._bare(name, parameter)
+        if bare.lower() in ROW_NUMBER_NAMES:
+            bare = self._row_number_column() or ROW_NUMBER
+        if bare not in self.schema:
+            raise self.error(
+                "The windowing attribute does not exist.",
+                parameter,
+                got=name,
+                hint=f"columns: {', '.join(f.name for f in self.schema.visible)}",
+            )
+        found = self.schema[bare].name
+        if found != self.schema.time:
+            raise self.error(
+                "The windowing attribute does not progress: nothing says when one of its windows is complete.",
+                parameter,
+                got=name,
+                hint=f"use the stream's time, {self.schema.time}, or declare the stream with time={found!r}",
+            )
+        return found
+
+    def _length(self, parameter: str, domain: Domain) -> int:
+        span: Span | None = getattr(self.clause, parameter)
+        name = parameter.upper()
+        if span is None:
+            raise self.error(f"{name} is missing.", "clause")
+        ticks = span.ticks(domain)
+        if ticks is None:
+            unit = "a unit of time" if domain is Domain.TIMESTAMP else "rows or a plain number"
+            what = "timestamp" if domain is Domain.TIMESTAMP else "number"
+            raise self.error(
+                f"The unit of {name} does not fit a {what} attribute.", parameter, got=str(span), hint=f"use {unit}"
+            )
+        if ticks <= 0:
+            raise self.error(f"{name} must be greater than zero.", parameter, got=str(span))
+        if ticks > longest(domain):
+            most = show_span(longest(domain), domain)
+            raise self.error(f"{name} is too long.", parameter, got=str(span), hint=f"at most {most}")
+        return ticks
+
+    def _rows(self, parameter: str) -> int:
+        span: Span | None = getattr(self.clause, parameter)
+        if span is None or span.is_time:
+            raise self.error(f"{parameter.upper()} must be a number of rows here.", parameter, got=str(span))
+        if not 0 < span.amount <= LONGEST:
+            raise self.error(f"{parameter.upper()} must be greater than zero.", parameter, got=str(span))
+        return span.amount
+
+    def _origin(self, domain: Domain) -> int:
+        origin = self.clause.origin
+        if origin is None:
+            return 0
+        if isinstance(origin, int) and domain is Domain.INTEGER and abs(origin) <= LONGEST:
+            return origin
+        if isinstance(origin, str) and domain is Domain.TIMESTAMP:
+            try:
+                return read_timestamp(origin)
+            except ValueError:
+                pass
+        what = "a timestamp in quotes" if domain is Domain.TIMESTAMP else "a whole number"
+        raise self.error(
+            "ORIGIN does not fit the windowing attribute.", "origin", got=repr(origin), hint=f"write {what}"
+        )
+
+    def _partitioned(self) -> PartitionedWindow:
+        if (self.clause.wa or "").lower() not in ROW_NUMBER_NAMES:
+            raise self.error(
+                "A partitioned window counts rows.",
+                "pa",
+                got=f"WA {self.clause.wa}",
+                hint="use WA row-num, or GROUP BY instead of PA",
+            )
+        self._only("a partitioned window", "range", "slide", "wa", "pa")
+        bare = [self._bare(name, "pa") for name in self.clause.pa]
+        for name in bare:
+            if name not in self.schema:
+                raise self.error("The partitioning attribute does not exist.", "pa", got=name)
+        names = tuple(self.schema[name].name for name in bare)
+        return PartitionedWindow(
+            self.schema.time or ROW_NUMBER, Domain.INTEGER, self._rows("range"), self._rows("slide"), names
+        )
+
+    def _slide_by_tuple(self) -> SlideByTupleWindow:
+        attribute_parameter = "wa" if self.clause.rattr is None else "rattr"
+        self._only("a window that slides by rows", "range", "slide", "sattr", "sattr_rank", attribute_parameter)
+        name = self.clause.rattr or self.clause.wa
+        if name is None:
+            raise self.error("RATTR is missing.", "clause", hint="name the attribute that RANGE is on")
+        attribute = self._progressing(name, "rattr")
+        rank = self.clause.sattr_rank
+        ranked = "" if rank is None else self._bare(rank, "sattr_rank")
+        if rank is not None and (ranked not in self.schema or self.schema[ranked].name != attribute):
+            raise self.error(
+                "rank() must be on the range attribute.", "sattr_rank", got=rank, hint=f"rank({attribute})"
+            )
+        if rank is None and (self.clause.sattr or "").lower() not in ROW_NUMBER_NAMES:
+            raise self.error(
+                "SATTR must be row-num or rank of the range attribute.", "sattr", got=str(self.clause.sattr)
+            )
+        domain = self.schema.domain
+        return SlideByTupleWindow(
+            attribute, domain, self._length("range", domain), self._rows("slide"), None if rank else ROW_NUMBER
+        )
+
+
+def tick_window(schema: Schema) -> SlidingWindow:
+    """The window that a GROUP BY on the progressing attribute means: one tick."""
+    assert schema.time is not None
+    return SlidingWindow(schema.time, schema.domain, 1, 1)

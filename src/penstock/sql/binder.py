@@ -1,0 +1,302 @@
+"""From SQL text to a logical plan: queries, unions, what FROM names, and plain selections.
+
+Names are checked against the catalog, types are derived, window clauses are given their meaning. `FROM a UNION b` is
+bag union; `SELECT … UNION SELECT …` removes duplicates, `UNION ALL` does not. ORDER BY and LIMIT have no meaning on a
+stream without end and are refused. So is every part of the text that nothing here reads (`reading.py`). SELECTs with
+aggregates are bound in `bind_grouping.py`, window clauses in `bind_window.py`.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from penstock.errors import QueryError, UnsupportedError
+from penstock.model.schema import DataType, Schema
+from penstock.plan.catalog import Catalog, closest
+from penstock.plan.expressions import Column, Expression
+from penstock.plan.nodes import Distinct, Node, Project, Select, Union
+from penstock.plan.settle import settled
+from penstock.plan.typing import common_type, converted
+from penstock.sql.bind_expression import ExpressionBinder
+from penstock.sql.bind_grouping import GroupingBinder
+from penstock.sql.bind_window import WindowBinder
+from penstock.sql.clause import WindowClause
+from penstock.sql.dialect import NESTING, position, room_to_recurse
+from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
+from penstock.sql.predicates import source_of
+from penstock.sql.reading import Reading, shown
+from penstock.sql.scope import Scope, aggregate_name
+from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, parse
+
+_NO_MEANING = {
+    "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
+    "windows": "WINDOW", "distribute": "DISTRIBUTE BY", "sort": "SORT BY", "cluster": "CLUSTER BY",
+}  # fmt: skip
+MOST_STEPS = 2000
+_CLAUSE_PARAMETERS = (
+    "range", "range_all", "tumbling", "slide", "wa", "pa", "rattr", "sattr", "sattr_rank", "origin",
+)  # fmt: skip
+
+
+def bind(sql: str, catalog: Catalog) -> Node:
+    """The logical plan of a query."""
+    with room_to_recurse():
+        try:
+            tree, clauses = parse(sql)
+            return settled(bind_tree(tree, clauses, sql, catalog))
+        except RecursionError:  # whoever calls has used up the room
+            raise QueryError(
+                "The query is nested too deeply.", sql=sql, line=1, column=1, hint="use WITH for parts of it"
+            ) from None
+
+
+def bind_tree(tree: exp.Expr, clauses: list[WindowClause], sql: str, catalog: Catalog) -> Node:
+    """The logical plan of a syntax tree, all of which must have been read."""
+    reading = Reading(sql)
+    node = _Binder(catalog, reading, clauses).query(tree, {})
+    reading.finish(tree)
+    return node
+
+
+class _Binder:
+    def __init__(self, catalog: Catalog, reading: Reading, clauses: list[WindowClause]) -> None:
+        self.catalog, self.reading, self.clauses = catalog, reading, clauses
+        self.error = reading.error
+
+    def query(self, tree: exp.Expr, named: dict[str, Node]) -> Node:
+        named = self._named(tree, named)
+        match tree:
+            case exp.Subquery():
+                self._refuse(tree)
+                node = self.query(self.reading.need(tree, "this"), named)
+            case exp.Union():
+                node = self._union(tree, named)
+            case exp.Select():
+                node = self._select(tree, named)
+            case _:
+                raise self.error(
+                    "This kind of query is not supported.", tree, got=type(tree).__name__.upper(),
+                    hint="use SELECT and UNION",
+                )  # fmt: skip
+        if _is_larger(node, NESTING, MOST_STEPS):
+            raise self.error(
+                "The query has too many steps.",
+                tree,
+                got=f"more than {NESTING} one after the other, or {MOST_STEPS} in all",
+                hint="put conditions into one WHERE, expressions into one SELECT",
+            )
+        return node
+
+    def _named(self, tree: exp.Expr, named: dict[str, Node]) -> dict[str, Node]:
+        with_ = self.reading.part(tree, "with_")
+        if with_ is None:
+            return named
+        result = dict(named)
+        for cte in self.reading.parts(with_, "expressions"):
+            alias = self.reading.need(cte, "alias")
+            name = self.reading.name(alias)
+            if name.lower() in result and name.lower() not in named:
+                raise self.error("WITH gives a name twice.", cte, got=name, hint="choose another name")
+            result[name.lower()] = self.query(self.reading.need(cte, "this"), result)
+        return result
+
+    def _refuse(self, tree: exp.Expr) -> None:
+        for arg, name in _NO_MEANING.items():
+            value = tree.args.get(arg)
+            if value:
+                parts = [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
+                at = parts[0] if parts else tree
+                raise self.error(
+                    f"{name} has no meaning on a stream.", at, got=name, hint="sort or cut the collected result instead"
+                )
+
+    # Unions
+
+    def _union(self, tree: exp.Expr, named: dict[str, Node]) -> Node:
+        self._refuse(tree)
+        sides: list[tuple[exp.Expr, bool]] = []  # a query, and whether duplicates go after it came
+        at = tree
+        while isinstance(at, exp.Union) and (at is tree or at.args.get("with_") is None):
+            self._refuse(at)
+            sides.append((self.reading.need(at, "expression"), self.reading.flag(at, "distinct")))
+            at = self.reading.need(at, "this")
+        sides.reverse()
+        together, distinct = [self.query(at, named)], sides[0][1]
+        for side, goes in sides:
+            if goes is not distinct:
+                together, distinct = [self._united(together, distinct, tree)], goes
+            together.append(self.query(side, named))
+        return self._united(together, distinct, tree)
+
+    def _united(self, sides: list[Node], distinct: bool, tree: exp.Expr) -> Node:
+        """The sides with one set of names and types; without duplicates if so asked."""
+        first = sides[0].schema
+        types = [f.type for f in first.visible]
+        for schema in (side.schema for side in sides[1:]):
+            if len(types) != len(schema.visible):
+                raise self.error(
+                    "The sides of a UNION have different numbers of columns.",
+                    tree,
+                    got=f"{len(types)} and {len(schema.visible)}",
+                )
+            if first.domain is not schema.domain or first.lifetime != schema.lifetime:
+                raise self.error(
+                    "The sides of a UNION live on different time scales.",
+                    tree,
+                    hint="union streams of one kind of time and one SLIDE",
+                )
+            for at, (known, field) in enumerate(zip(types, schema.visible, strict=True)):
+                common = common_type(known, field.type)
+                if common is None:
+                    raise self.error(
+                        "The sides of a UNION have columns of different types.",
+                        tree,
+                        got=f"{first.visible[at].name} {known} and {field}",
+                        hint="CAST one of them",
+                    )
+                types[at] = common
+        times = {_time_at(side.schema) for side in sides}
+        shared = times.pop() if len(times) == 1 else -1
+        aligned = [_aligned(side, [f.name for f in first.visible], types, shared) for side in sides]
+        union = Union(tuple(x for side in aligned for x in (side.branches if isinstance(side, Union) else (side,))))
+        return Distinct(union) if distinct else union
+
+    # FROM
+
+    def _relation(self, node: exp.Expr, named: dict[str, Node]) -> Scope:
+        alias_node = self.reading.part(node, "alias")
+        alias = self.reading.name(alias_node) if alias_node is not None else ""
+        if isinstance(node, exp.Subquery):
+            inner = self.query(node, named)
+            return Scope(inner, frozenset({alias.lower()} if alias else ()), self.reading)
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise self.error("A stream's name or a sub-query is expected after FROM.", node, got=shown(node))
+        name = self.reading.name(node)
+        qualifiers = frozenset({(alias or name).lower()})
+        known = named.get(name.lower()) or source_of(self.catalog, name)
+        if known is None:
+            raise self.error("Unknown stream.", node, got=name, hint=closest(name, [*named, *self.catalog.names]))
+        return Scope(known, qualifiers, self.reading)
+
+    # SELECT
+
+    def _select(self, tree: exp.Select, named: dict[str, Node]) -> Node:
+        self._refuse(tree)
+        from_ = self.reading.part(tree, "from_")
+        if from_ is None:
+            raise self.error("FROM is missing.", tree, hint="name the stream to read")
+        joins = self.reading.parts(tree, "joins")
+        if joins:
+            line, column = position(joins[0], self.reading.sql)
+            raise UnsupportedError(
+                "Joins between streams are not supported yet.",
+                where=f"line {line}, column {column}",
+                got=shown(joins[0]),
+                hint="union streams, or aggregate each by itself",
+            )
+        scope = self._relation(self.reading.need(from_, "this"), named)
+        items, clause = self._take_markers(tree)
+        window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
+        if window is not None and window.counts_arrivals:
+            scope.node = window.numbered(scope.node)
+        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._plain(n, scope, binder))
+        where = self.reading.part(tree, "where")
+        if where is not None:
+            scope.node = Select(scope.node, binder.predicate(self.reading.need(where, "this")))
+        group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
+        if self._has_aggregate(items) or window is not None or group is not None or having is not None:
+            result = GroupingBinder(self.catalog, scope, items, window, binder).bind(tree, group, having)
+        else:
+            result = self._projection(items, scope, binder)
+        distinct = self.reading.part(tree, "distinct")
+        return Distinct(result) if distinct is not None else result
+
+    def _has_aggregate(self, items: list[exp.Expr]) -> bool:
+        found = False
+        for node in (n for item in items for n in item.walk()):
+            if isinstance(node, exp.Window):
+                raise self.error("OVER is not supported.", node, got=shown(node), hint=HOW_WINDOWS_ARE_WRITTEN)
+            found = found or aggregate_name(node, self.catalog) is not None
+        return found
+
+    def _take_markers(self, tree: exp.Select) -> tuple[list[exp.Expr], WindowClause | None]:
+        """The select list without markers, and the clause they stood for."""
+        items: list[exp.Expr] = []
+        found: list[WindowClause] = []
+        for item in self.reading.parts(tree, "expressions"):
+            if isinstance(item, exp.Anonymous) and item.this == MARKER:
+                found.append(self.clauses[int(self.reading.whole(item).expressions[0].name)])
+            else:
+                items.append(item)
+        found.sort(key=lambda c: (c.line, c.column))
+        if not items:
+            raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
+        for other in found[1:]:
+            if any(getattr(other, p) != getattr(found[0], p) for p in _CLAUSE_PARAMETERS):
+                raise QueryError(
+                    "The window clauses of one SELECT differ; one clause serves all of its aggregates.",
+                    sql=self.reading.sql, line=other.line, column=other.column,
+                )  # fmt: skip
+        return items, (found[0] if found else None)
+
+    def _plain(self, node: exp.Expr, scope: Scope, binder: ExpressionBinder) -> Expression | None:
+        """Columns of a SELECT without aggregation; an aggregate here is out of place."""
+        if aggregate_name(node, self.catalog):
+            raise binder.error("An aggregate cannot stand here.", node, hint="use HAVING for conditions on aggregates")
+        return scope.column(node) if isinstance(node, exp.Column) else None
+
+    def _projection(self, items: list[exp.Expr], scope: Scope, binder: ExpressionBinder) -> Node:
+        schema = scope.node.schema
+        refuse_twice(items, self.reading, [f.name for f in schema.visible])
+        columns: list[tuple[str, Expression]] = []
+        made: set[int] = set()
+        for item in items:
+            if scope.is_star(item):
+                columns += [(f.name, Column(f.name, f.type)) for f in schema.visible]
+            else:
+                inner = self.reading.need(item, "this") if isinstance(item, exp.Alias) else item
+                bound = binder.bind(inner)
+                made |= set() if is_named(item) else {len(columns)}
+                columns.append((item_name(item, bound, len(columns), self.reading), bound))
+        columns = unique(columns, made)
+        if all(isinstance(e, Column) and e.name == n for n, e in columns) and [n for n, _ in columns] == [
+            f.name for f in schema.visible
+        ]:
+            return scope.node
+        return projected(scope.node, columns)
+
+
+def _time_at(schema: Schema) -> int:
+    """Where the time stands among the visible columns; -1 if it is hidden."""
+    return next((at for at, f in enumerate(schema.visible) if f.name == schema.time), -1)
+
+
+def _aligned(node: Node, names: list[str], types: list[DataType], shared: int) -> Node:
+    """A side of a union with the names and types of all; the time is column `shared`, or hidden if that is none."""
+    schema = node.schema
+    own = [f.name for f in schema.visible]
+    same = [schema[n].type for n in own] == types and own == names
+    if same and shared >= 0 and not any(f.hidden for f in schema.fields):
+        return node
+    columns: list[tuple[str, Expression]] = [
+        (name, converted(Column(source, schema[source].type), type_))
+        for name, source, type_ in zip(names, own, types, strict=True)
+    ]
+    if shared >= 0:
+        return Project(node, tuple(columns), names[shared])
+    assert schema.time is not None
+    hidden = fresh("__time", names)
+    columns.append((hidden, Column(schema.time, schema[schema.time].type)))
+    return Project(node, tuple(columns), hidden, frozenset({hidden}))
+
+
+def _is_larger(node: Node, depth: int, size: int) -> bool:
+    """Whether more than `depth` steps stand on one another, or there are more than `size`."""
+    pending, seen = [(node, 1)], 0
+    while pending:
+        at, level = pending.pop()
+        seen += 1
+        if level > depth or seen > size:
+            return True
+        pending += [(i, level + 1) for i in at.inputs]
+    return False

@@ -1,0 +1,329 @@
+"""From the papers' dialect to tokens that sqlglot parses.
+
+The text is tokenised once and the token list is rewritten, so that every token keeps its place in the user's text and
+errors point there. Four rewrites, in this order:
+
+1. spelling: `GROUP-BY`, `GROUPBY` and the union sign;
+2. window clauses in square brackets are taken out and a marker is put first in the select list they belong to, with the
+   comma that a clause leaves before `WHERE` or at the end;
+3. commas with nothing behind them are refused, since the parser would drop them;
+4. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from sqlglot import exp
+from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from penstock.errors import QueryError
+from penstock.sql.clause import KEYWORDS, ClauseReader, WindowClause, column_of
+from penstock.sql.dialect import DIALECT, NESTING, line_and_column
+
+MARKER = "[window clause]"
+"""The name of the function that stands for a clause: nobody can write one of that name."""
+LONGEST = 200_000
+WINDOW_FUNCTIONS = frozenset({"tumble", "hop", "session", "cumulate", "window", "session_window", "window_time"})
+"""How windows are written elsewhere."""
+HOW_WINDOWS_ARE_WRITTEN = "write a window clause in brackets: [RANGE …, SLIDE …, WA …]"
+_AFTER_FROM = {
+    TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
+    TokenType.SEMICOLON,
+}  # fmt: skip
+_ENDS_A_LIST = {
+    TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
+    TokenType.SEMICOLON, TokenType.R_PAREN, TokenType.UNION, TokenType.COMMA, TokenType.END,
+}  # fmt: skip
+_OF_THE_PARSER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>")
+_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET}
+_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
+_CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
+_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
+
+
+def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
+    """The syntax tree and the window clauses that its markers refer to by number."""
+    tokens = _spelling(_tokens(sql))
+    if not tokens:
+        raise QueryError("The query is empty.", sql=sql, line=1, column=1, hint="write SELECT … FROM …")
+    _check_one_query(tokens, sql)
+    _check_nesting(tokens, sql)
+    _refuse_other_windows(tokens, sql)
+    tokens, clauses = _take_clauses(tokens, sql)
+    _refuse_loose_commas(tokens, sql)
+    trees = _trees(_stream_unions(tokens), sql)
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        raise _error("One SELECT is expected.", tokens[0], sql, got=tokens[0].text[:60])
+    return trees[0], clauses
+
+
+def other_meaning(name: str) -> str | None:
+    """What SQL takes a call of that name for, as text; None if the name is free for a function of the user's."""
+    if name.lower() in WINDOW_FUNCTIONS:
+        return "a window"
+    try:
+        tree, _ = parse(f"SELECT {name}(x) AS y FROM z")
+    except QueryError:
+        return "a word of SQL"
+    called = tree.expressions[0].this if tree.expressions and isinstance(tree.expressions[0], exp.Alias) else None
+    if isinstance(called, exp.Anonymous) and called.name.lower() == name.lower():
+        return None
+    return "a word of SQL" if called is None else called.sql(DIALECT)
+
+
+def _check_one_query(tokens: list[Token], sql: str) -> None:
+    ends = (at for at, token in enumerate(tokens) if token.token_type == TokenType.SEMICOLON)
+    beyond = next((tokens[at + 1] for at in ends if at + 1 < len(tokens)), None)
+    if beyond is not None or tokens[0].token_type not in _STARTS:
+        at = beyond or tokens[0]
+        raise _error("One SELECT is expected.", at, sql, got=at.text[:60])
+
+
+def parse_expression(text: str) -> exp.Expr:
+    """The syntax tree of an expression that stands by itself."""
+    tokens = _tokens(text)
+    if not tokens:
+        raise QueryError("The expression is empty.", sql=text, line=1, column=1)
+    _check_nesting(tokens, text)
+    trees = _trees(tokens, text)
+    if len(trees) != 1:
+        raise QueryError("One expression is expected.", sql=text, line=1, column=1, got=text[:60])
+    return trees[0]
+
+
+def _tokens(sql: str) -> list[Token]:
+    if len(sql) > LONGEST:
+        raise QueryError(
+            "The query is too long.", sql=sql[:80], line=1, column=1, got=f"{len(sql):,} characters",
+            hint=f"write it with less than {LONGEST:,}",
+        )  # fmt: skip
+    try:
+        return DIALECT.tokenize(sql)
+    except TokenError as error:
+        found = re.search(r"from \d+:(\d+)", str(error))
+        line, column = line_and_column(sql, min(int(found[1]), len(sql)) if found else 0)
+        got = str(error).splitlines()[0]
+        raise QueryError("The query cannot be read.", sql=sql, line=line, column=column, got=got) from None
+
+
+def _trees(tokens: list[Token], sql: str) -> list[exp.Expr]:
+    parser = DIALECT.parser()
+    try:
+        return [t for t in parser.parse(tokens, sql) if t is not None]
+    except ParseError as error:
+        raise _syntax_error(error, tokens, sql) from None
+    except (SqlglotError, RecursionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # The parser is not ours, and trips over some texts that are no SQL instead of saying so.
+        at = getattr(parser, "_curr", None) or getattr(parser, "_prev", None) or tokens[-1]
+        raise _error("The query does not parse.", at, sql, got=at.text[:60] or type(error).__name__) from None
+
+
+def _error(what: str, token: Token, sql: str, got: str = "", hint: str = "") -> QueryError:
+    line, column = line_and_column(sql, token.start)
+    return QueryError(what, sql=sql, line=line, column=column, got=got, hint=hint)
+
+
+def _syntax_error(error: ParseError, tokens: list[Token], sql: str) -> QueryError:
+    first = error.errors[0] if error.errors else {}
+    got = _OF_THE_PARSER.sub(r"a part of \1 is missing", str(first.get("description") or error).rstrip("."))[:200]
+    line, end = first.get("line") or 0, first.get("col") or 0
+    if not line:
+        return _error("The query does not parse.", tokens[-1], sql, got=got)
+    column = max(end - len(str(first.get("highlight") or "")) + 1, 1)
+    return QueryError("The query does not parse.", sql=sql, line=line, column=column, got=got)
+
+
+def _check_nesting(tokens: list[Token], sql: str) -> None:
+    depth = prefixes = 0
+    for token in tokens:
+        kind = token.token_type
+        depth += (kind in _OPENS) - (kind in _CLOSES)
+        prefixes = prefixes + 1 if kind in _PREFIXES else 0
+        if depth + prefixes > NESTING:
+            raise _error(
+                "The query is nested too deeply.", token, sql, got=f"more than {NESTING} levels",
+                hint="use WITH for parts of it",
+            )  # fmt: skip
+
+
+def _refuse_other_windows(tokens: list[Token], sql: str) -> None:
+    """Say how windows are written, where they are written as elsewhere: the parser would only stumble over them."""
+    before = None
+    for token, following in pairwise(tokens):
+        if following.token_type == TokenType.L_PAREN:
+            called = token.token_type == TokenType.WINDOW
+            read = before == TokenType.FROM and token.text.lower() in WINDOW_FUNCTIONS
+            if called or read:
+                raise _error(
+                    f"There is no function {token.text}().", token, sql, got=token.text, hint=HOW_WINDOWS_ARE_WRITTEN
+                )
+        before = token.token_type
+
+
+def _spelling(tokens: list[Token]) -> list[Token]:
+    result: list[Token] = []
+    i = 0
+    while i < len(tokens):
+        token = tokens[i]
+        upper = token.text.upper()
+        if upper == "GROUPBY" and token.token_type == TokenType.VAR:
+            result.append(_like(token, TokenType.GROUP_BY, "GROUP BY"))
+        elif upper == "GROUP" and [t.text.upper() for t in tokens[i + 1 : i + 3]] == ["-", "BY"]:
+            result.append(_like(token, TokenType.GROUP_BY, "GROUP BY"))
+            i += 2
+        elif token.text == "∪":
+            result.append(_like(token, TokenType.UNION, "UNION"))
+        else:
+            result.append(token)
+        i += 1
+    return result
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    """A token of our own at the place of another."""
+    return Token(kind, text, token.line, token.col, token.start, token.end, [])
+
+
+def _take_clauses(tokens: list[Token], sql: str) -> tuple[list[Token], list[WindowClause]]:
+    clauses: list[WindowClause] = []
+    result: list[Token] = []
+    # One entry per open parenthesis: where markers of its SELECT go, and whether its FROM has been passed.
+    scopes: list[list[int | bool]] = [[-1, False]]
+    i = 0
+    closing: int | None = None
+    while i < len(tokens):
+        token = tokens[i]
+        kind = token.token_type
+        if kind == TokenType.L_BRACKET:
+            closing = next((j for j in range(i, len(tokens)) if tokens[j].token_type == TokenType.R_BRACKET), None)
+        # One known word makes it a window clause, so that a misspelt one among them is told as such.
+        if kind == TokenType.L_BRACKET and any(t.text.upper() in KEYWORDS for t in tokens[i + 1 : closing]):
+            if closing is None:
+                raise QueryError(
+                    "The window clause is not closed.", sql=sql, line=token.line, column=column_of(token), got="no ']'"
+                )
+            place, after_from = scopes[-1]
+            if place < 0 or not result:
+                raise QueryError(
+                    "A window clause stands outside a SELECT.", sql=sql, line=token.line, column=column_of(token)
+                )
+            reader = ClauseReader(tokens[i + 1 : closing], token, sql)
+            clauses.append(reader.read(after_stream=bool(after_from), follows=result[-1].end))
+            marker = [
+                _like(token, TokenType.VAR, MARKER), _like(token, TokenType.L_PAREN, "("),
+                _like(token, TokenType.NUMBER, str(len(clauses) - 1)), _like(token, TokenType.R_PAREN, ")"),
+                _like(token, TokenType.COMMA, ","),
+            ]  # fmt: skip
+            result[int(place) : int(place)] = marker
+            i = closing + 1
+            if i < len(tokens) and tokens[i].token_type == TokenType.COMMA:
+                after = tokens[i + 1].token_type if i + 1 < len(tokens) else None
+                i += after in (None, TokenType.WHERE)
+            continue
+        result.append(token)
+        if kind == TokenType.L_PAREN:
+            scopes.append([-1, False])
+        elif kind == TokenType.R_PAREN and len(scopes) > 1:
+            scopes.pop()
+        elif kind == TokenType.SELECT:
+            scopes[-1] = [len(result), False]
+        elif kind in (TokenType.DISTINCT, TokenType.ALL) and scopes[-1][0] == len(result) - 1:
+            scopes[-1][0] = len(result)
+        elif kind == TokenType.FROM:
+            scopes[-1][1] = True
+        i += 1
+    return result, clauses
+
+
+def _refuse_loose_commas(tokens: list[Token], sql: str) -> None:
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        loose = following is None or following.token_type in _ENDS_A_LIST
+        if token.token_type == TokenType.COMMA and loose and sql[token.start : token.start + 1] == ",":
+            raise _error("Something is missing after the comma.", token, sql, got=",", hint="leave the comma out")
+
+
+def _stream_unions(tokens: list[Token]) -> list[Token]:
+    """Rewrite unions of streams wherever an operand of FROM can stand."""
+    result: list[Token] = []
+    in_from: list[bool] = [False]
+    i = 0
+    while i < len(tokens):
+        token = tokens[i]
+        kind = token.token_type
+        starts = kind == TokenType.FROM or (kind == TokenType.COMMA and in_from[-1])
+        if kind == TokenType.FROM:
+            in_from[-1] = True
+        elif kind in _AFTER_FROM:
+            in_from[-1] = False
+        elif kind == TokenType.L_PAREN:
+            in_from.append(False)
+        elif kind == TokenType.R_PAREN and len(in_from) > 1:
+            in_from.pop()
+        result.append(token)
+        i += 1
+        if starts and i < len(tokens):
+            rewritten, end = _union_chain(tokens, i)
+            if rewritten is not None:
+                result += rewritten
+                i = end
+    return result
+
+
+def _union_chain(tokens: list[Token], start: int) -> tuple[list[Token] | None, int]:
+    """`a UNION b …` from `start` as a sub-query, and where it ends; None if it is something else."""
+    parts, end = _chain(tokens, start)
+    # A lone stream needs no rewriting, but one in parentheses does.
+    if not parts or (len(parts) == 1 and tokens[start].token_type != TokenType.L_PAREN):
+        return None, start
+    return _joined(parts, tokens[start]), end
+
+
+def _chain(tokens: list[Token], start: int) -> tuple[list[list[Token]], int]:
+    """The operands of a union of streams from `start` on, and where it ends; none if it is something else."""
+    operand, i = _operand(tokens, start)
+    parts = [] if operand is None else [operand]
+    while parts and i < len(tokens) and tokens[i].token_type == TokenType.UNION:
+        j = i + 1
+        if j < len(tokens) and tokens[j].token_type == TokenType.ALL:
+            j += 1
+        following, end = _operand(tokens, j)
+        if following is None:
+            break
+        parts.append(following)
+        i = end
+    return parts, i
+
+
+def _joined(parts: list[list[Token]], at: Token) -> list[Token]:
+    """One operand as it is, several as a sub-query."""
+    if len(parts) == 1:
+        return parts[0]
+    body: list[Token] = [_like(at, TokenType.L_PAREN, "(")]
+    for n, part in enumerate(parts):
+        if n:
+            body += [_like(part[0], TokenType.UNION, "UNION"), _like(part[0], TokenType.ALL, "ALL")]
+        body += [
+            _like(part[0], TokenType.SELECT, "SELECT"),
+            _like(part[0], TokenType.STAR, "*"),
+            _like(part[0], TokenType.FROM, "FROM"),
+        ]
+        body += part
+    return [*body, _like(at, TokenType.R_PAREN, ")")]
+
+
+def _operand(tokens: list[Token], start: int) -> tuple[list[Token] | None, int]:
+    """A stream's name, or unions of streams in parentheses."""
+    if start >= len(tokens):
+        return None, start
+    token = tokens[start]
+    if token.token_type == TokenType.L_PAREN:
+        parts, i = _chain(tokens, start + 1)
+        if not parts or i >= len(tokens) or tokens[i].token_type != TokenType.R_PAREN:
+            return None, start
+        return _joined(parts, tokens[start + 1]), i + 1
+    if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+        return [token], start + 1
+    return None, start

@@ -1,0 +1,163 @@
+"""Whether the evaluators of a query agree with the oracle on given input: what `penstock check` shows.
+
+Every evaluator is compared with the oracle over the rows that are on time *for it*, since what is late depends on the
+order that an evaluator sees:
+
+- in-process, a row is judged by the rows before it;
+- in Spark streaming, by the micro-batches before its own, one batch of the input being one micro-batch;
+- in Spark batch, nothing is late: a DataFrame has no order of arrival.
+
+Late rows are compared too, with the bound that condemned them, and the number of dead letters. One exception:
+`bounded(rows=n)` by micro-batch leaves out whole batches, which the oracle's own judgement does not; there the result
+is compared with the oracle over the rows that the engine found on time.
+
+A row for which an operator finds no value (overflow, division by zero, a user function that raises) is a dead letter of
+that operator, and all evaluators must agree on these as well: on the operator, the kind of reason and the row.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from penstock.errors import StreamError, UnsupportedError
+from penstock.model.batch import Row
+from penstock.model.conform import row_json
+from penstock.model.progress import Bounded
+from penstock.model.tdb import TDB, Event
+from penstock.plan.catalog import Catalog
+from penstock.plan.nodes import Source
+from penstock.reference.arrivals import Arrivals
+from penstock.verify.evaluators import Trial, observable, run_local, run_spark_batch, run_spark_streaming, write_batches
+from penstock.verify.verdicts import EVALUATORS, Agreement, Evaluator, Failed, Findings, Verdict, failed
+
+__all__ = ["EVALUATORS", "Agreement", "Evaluator", "agreement"]
+
+
+def agreement(
+    sql: str,
+    streams: Sequence[Arrivals],
+    catalog: Catalog | None = None,
+    evaluators: Collection[Evaluator] = EVALUATORS,
+    spark: Any = None,
+) -> Agreement:
+    """Run a query with several evaluators over the same arrivals.
+
+    Args:
+        sql: The query.
+        streams: The streams as they arrive; those that the query does not read are left alone.
+        catalog: Where user functions and user aggregates are taken from.
+        evaluators: Whom to ask.
+        spark: A session, if Spark is asked; a local one is started if there is none.
+
+    Returns:
+        What each came to, and how that differs from the oracle.
+    """
+    unknown = set(evaluators) - set(EVALUATORS)
+    if unknown:
+        raise StreamError("Not an evaluator.", got=", ".join(sorted(unknown)), hint=f"use {', '.join(EVALUATORS)}")
+    if spark is None and any(e.startswith("spark") for e in evaluators):
+        from penstock.engines.spark.session import local_session
+
+        spark = local_session()
+    trial = Trial.of(sql, streams, catalog or Catalog())
+    with tempfile.TemporaryDirectory(prefix="penstock-check-") as folder:
+        if spark is not None:
+            write_batches(folder, trial.streams)
+        verdicts = [_verdict(trial, e, _runner(trial, e, spark, folder)) for e in EVALUATORS if e in evaluators]
+    return Agreement(sql, trial.plan, tuple(verdicts))
+
+
+# What the oracle says
+
+
+def _verdict(trial: Trial, evaluator: Evaluator, run: Callable[[], Findings]) -> Verdict:
+    got, error = None, ""
+    try:
+        got = run()
+    except UnsupportedError as refusal:
+        return Verdict(evaluator, None, None, str(refusal), is_supported=False)
+    except Exception as raised:  # whatever a user function or Spark raises is a finding
+        error = _summary(raised)
+    try:
+        expected = _expected(trial, evaluator, got)
+    except Exception as raised:  # no value under ANSI rules, or a user function that raises
+        return Verdict(evaluator, got, None, error or _summary(raised))
+    return Verdict(evaluator, got, expected, error)
+
+
+def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findings:
+    data: dict[str, Sequence[tuple[Row, bool]]] = {}
+    late: Counter[Event] = Counter()
+    dead = 0
+    judged_by_time = {n.name for n in trial.plan.walk() if isinstance(n, Source) and not n.by_arrival}
+    for stream in trial.streams:
+        dead += stream.untimed
+        if evaluator == "spark batch":
+            data[stream.name] = [(row, False) for row in stream.data(trial.catalog)]
+            dead += stream.refused(trial.catalog)
+            continue
+        by_batch = evaluator == "spark streaming"
+        judged = stream.judge("batch" if by_batch else "row", trial.catalog)
+        dead += len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead) + len(judged.unjudged)
+        if by_batch and isinstance(stream.progress, Bounded) and stream.progress.rows is not None:
+            found = _late_of(stream.name, got.late if got is not None else TDB())
+            data[stream.name] = [(row, False) for row in _without(stream, stream.data(trial.catalog), found)]
+            late += found
+        else:
+            data[stream.name] = judged.data
+            if stream.name not in judged_by_time:
+                continue
+            late += Counter(_late_event(stream, row, bound) for row, bound in judged.late)
+    came = trial.oracle(data)
+    on_spark = evaluator in ("spark batch", "spark streaming")
+    result = observable(came.result, trial.plan.schema) if on_spark else came.result
+    buried: Counter[Failed] = Counter()
+    for letter, times in came.dead.items():
+        buried[failed(letter.operator, letter.reason, letter.row)] += times
+    return Findings(result, TDB(late), dead, buried)
+
+
+def _late_event(stream: Arrivals, row: Row, bound: int) -> Event:
+    return (stream.name, row_json(stream.schema, row)), bound, bound + 1
+
+
+def _late_of(name: str, late: TDB) -> Counter[Event]:
+    return Counter({event: count for event, count in late.items() if event[0][0] == name})
+
+
+def _without(stream: Arrivals, rows: Sequence[Row], late: Counter[Event]) -> list[Row]:
+    """The rows that are left when late ones, which are known by their text, are taken out."""
+    texts: Counter[object] = Counter()
+    for (payload, _, _), count in late.items():
+        texts[payload[1]] += count
+    kept = []
+    for row in reversed(rows):  # of equal rows the last ones are the late ones
+        text = row_json(stream.schema, row)
+        if texts[text]:
+            texts[text] -= 1
+        else:
+            kept.append(row)
+    return kept[::-1]
+
+
+# What the evaluators say
+
+
+def _runner(trial: Trial, evaluator: Evaluator, spark: Any, folder: str) -> Callable[[], Findings]:
+    match evaluator:
+        case "reference":
+            return lambda: _expected(trial, "reference", None)
+        case "local":
+            return lambda: run_local(trial)
+        case "spark batch":
+            return lambda: run_spark_batch(trial, spark, folder)
+        case "spark streaming":
+            return lambda: run_spark_streaming(trial, spark, folder)
+
+
+def _summary(raised: Exception, lines: int = 4) -> str:
+    """What was raised, without the pages of stack that Spark adds."""
+    return "\n".join(f"{type(raised).__name__}: {raised}".splitlines()[:lines])

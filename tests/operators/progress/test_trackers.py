@@ -1,0 +1,151 @@
+"""Trackers: row by row and batch by batch say the same, however a batch is put together from parts."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
+from penstock.model.time import MIN_TICK, Domain
+from penstock.operators.progress import sources, trackers
+from penstock.operators.progress.trackers import PunctuationTracker, Tracker, tracker_for
+
+PROGRESS = [
+    ordered(),
+    bounded(0),
+    bounded(7),
+    bounded(rows=0),
+    bounded(rows=1),
+    bounded(rows=4),
+    punctuated("p"),
+    per_source("k"),
+    per_source("k", disorder=4),
+    per_source("k", idle=10, sources=["a", "b"]),
+    per_source("k", idle=3, disorder=2, sources=["a"]),
+]
+edge = st.sampled_from([0, 2**62, -(2**62)]).flatmap(lambda n: st.integers(n - 3, n + 3))
+times = st.integers(-30, 60) | edge
+arrivals = st.lists(st.tuples(times, st.sampled_from(["a", "b", "c", None])), max_size=14)
+
+
+def split(tracker: Tracker, rows: list[tuple[int, Any]]) -> tuple[np.ndarray, list[Any]]:
+    times = np.array([t for t, _ in rows], np.int64)
+    is_mark = isinstance(tracker, PunctuationTracker)
+    return times, [m == "a" if is_mark else m for _, m in rows]
+
+
+@pytest.mark.parametrize("progress", PROGRESS, ids=str)
+@pytest.mark.parametrize("columnar", [1, 64])
+@given(before=arrivals, rows=arrivals)
+def test_by_row_is_one_row_at_a_time(
+    columnar: int, progress: Progress, before: list[tuple[int, Any]], rows: list[tuple[int, Any]]
+) -> None:
+    with mock.patch.object(sources, "MIN_COLUMNAR", columnar), mock.patch.object(trackers, "MIN_COLUMNAR", columnar):
+        check_by_row(tracker_for(progress, Domain.INTEGER), before, rows)
+
+
+def check_by_row(tracker: Tracker, before: list[tuple[int, Any]], rows: list[tuple[int, Any]]) -> None:
+    state: Any = None
+    for row in before:
+        state = tracker.advance(state, tracker.summarise(*split(tracker, [row])))
+    bounds, after = tracker.by_row(deepcopy(state), *split(tracker, rows))
+    observed = deepcopy(state)
+    for (time, mark), bound in zip(rows, bounds.tolist(), strict=True):
+        assert bound == tracker.bound(state) == tracker.bound(observed)
+        state = tracker.advance(state, tracker.summarise(*split(tracker, [(time, mark)])))
+        observed = tracker.observe(observed, time, split(tracker, [(time, mark)])[1][0])
+    assert tracker.bound(after) == tracker.bound(state) == tracker.bound(observed)
+
+
+@pytest.mark.parametrize("progress", PROGRESS, ids=str)
+@given(before=arrivals, rows=arrivals, data=st.data())
+def test_a_batch_is_the_join_of_its_parts_in_any_order(
+    progress: Progress, before: list[tuple[int, Any]], rows: list[tuple[int, Any]], data: st.DataObject
+) -> None:
+    tracker = tracker_for(progress, Domain.INTEGER)
+    state = tracker.advance(None, tracker.summarise(*split(tracker, before)))
+    whole = tracker.bound(tracker.advance(deepcopy(state), tracker.summarise(*split(tracker, rows))))
+    shuffled = data.draw(st.permutations(rows))
+    cut = data.draw(st.integers(0, len(rows)))
+    left, right = (tracker.summarise(*split(tracker, part)) for part in (shuffled[:cut], shuffled[cut:]))
+    assert tracker.bound(tracker.advance(state, tracker.join(left, right))) == whole
+
+
+@pytest.mark.parametrize("progress", PROGRESS, ids=str)
+@given(batches=st.lists(arrivals, max_size=4))
+def test_the_bound_never_goes_down(progress: Progress, batches: list[list[tuple[int, Any]]]) -> None:
+    tracker = tracker_for(progress, Domain.INTEGER)
+    state, bound = None, MIN_TICK
+    for rows in batches:
+        state = tracker.advance(state, tracker.summarise(*split(tracker, rows)))
+        assert tracker.bound(state) >= bound
+        bound = tracker.bound(state)
+
+
+def test_a_late_row_does_not_make_its_source_known() -> None:
+    # a 10, c 5 (late), a 20: only a holds the bound
+    tracker = tracker_for(per_source("k"), Domain.INTEGER)
+    bounds, state = tracker.by_row(None, np.array([10, 5, 20], np.int64), ["a", "c", "a"])
+    assert bounds.tolist() == [MIN_TICK, 10, 10]
+    assert tracker.bound(state) == 20
+
+
+def test_a_source_that_is_idle_is_forgotten() -> None:
+    """Ten thousand sources that each speak once leave no more than those heard within `idle`."""
+    tracker = tracker_for(per_source("k", idle=20, disorder=2), Domain.INTEGER)
+    state: Any = None
+    for time in range(10_000):
+        state = tracker.observe(state, time, f"session {time}")
+    assert len(state["greatest"]) == len(state["heap"]) == 21
+    by_batch: Any = None
+    for start in range(0, 10_000, 100):
+        span = np.arange(start, start + 100, dtype=np.int64)
+        by_batch = tracker.advance(by_batch, tracker.summarise(span, [f"session {t}" for t in span]))
+    assert len(by_batch["greatest"]) == len(by_batch["heap"]) == 21
+    assert tracker.bound(state) == tracker.bound(by_batch) == 9_999 - 20 - 2
+
+
+def test_a_forgotten_source_that_was_named_is_not_waited_for_again() -> None:
+    # b is named and heard at 95; the stream starts at 100. At 106 b is idle (11 behind) but the stream is only 6 old.
+    tracker = tracker_for(per_source("k", idle=10, disorder=10, sources=["b"]), Domain.INTEGER)
+    bounds, state = tracker.by_row(None, np.array([100, 95, 106, 107], np.int64), ["a", "b", "a", "a"])
+    assert bounds.tolist() == [MIN_TICK, MIN_TICK, 85, 96]
+    assert tracker.bound(state) == 97
+
+
+def test_no_row_looks_at_all_sources() -> None:
+    """The slowest of many sources sends row after row: each moves the bound, and none may cost a look at the rest."""
+    tracker = tracker_for(per_source("k"), Domain.INTEGER)
+    state: Any = None
+    for source in range(50_000):
+        state = tracker.observe(state, 1_000_000, source)
+    looked = 0
+
+    class Watched(dict[Any, int]):
+        def __iter__(self) -> Any:
+            nonlocal looked
+            looked += len(self)
+            return super().__iter__()
+
+        def values(self) -> Any:
+            nonlocal looked
+            looked += len(self)
+            return super().values()
+
+        def items(self) -> Any:
+            nonlocal looked
+            looked += len(self)
+            return super().items()
+
+    state["greatest"] = Watched(state["greatest"])
+    state["bound"] = 0
+    for time in range(1, 1000):
+        state = tracker.observe(state, time, "slow")
+    assert tracker.bound(state) == 999
+    assert looked == 0

@@ -1,0 +1,142 @@
+"""The closing bound puts out all that is open, and leaves what comes after it to windows of its own.
+
+```
+rows       1   7           |bound          later rows
+windows   [----10----)     |
+               [----10----)|
+                           [----10----)
+```
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock as pk
+from penstock.model.batch import Batch
+from penstock.model.elements import linear
+from penstock.model.schema import schema_of
+from penstock.plan.catalog import Catalog
+from penstock.plan.closing import closing_bound
+from penstock.plan.nodes import Merge, Node
+from penstock.runtime.builder import Builder
+from penstock.runtime.graph import QueryGraph
+from penstock.sql.binder import bind
+from penstock.testing.strategies import sliding_windows
+
+SCHEMA = schema_of([("t", "bigint"), ("k", "string")], "t")
+
+
+def catalog() -> Catalog:
+    flow = pk.Flow()
+    for name in ("a", "b"):
+        # So much disorder that no bound comes from the rows themselves.
+        flow.stream(name, SCHEMA.arrow.empty_table(), time="t", progress=pk.bounded(10**9))
+    return flow.merge("m", ["a", "b"], key=["k"], lag=7).catalog
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    source = draw(st.sampled_from(["a", "a UNION b", "m"]))
+    where = draw(st.sampled_from(["", " WHERE k <> 'x'"]))
+    clauses = [f"[RANGE {w.range}, SLIDE {w.slide}, WA {{}}, ORIGIN {w.origin}]" for w in draw(windows())]
+    sql = f"SELECT {draw(st.sampled_from(['', 'DISTINCT ']))}t, k FROM {source}{where}"
+    if clauses:
+        sql = f"SELECT k, count(*) AS n {clauses[0].format('t')} FROM {source}{where} GROUP BY k"
+    for clause in clauses[1:]:
+        sql = f"SELECT count(*) AS n {clause.format('window_end')} FROM ({sql}) i"
+    return sql
+
+
+def windows() -> st.SearchStrategy[list[object]]:
+    return st.lists(sliding_windows(attribute="t"), max_size=3)
+
+
+class Fed:
+    """A plan that is fed in-process."""
+
+    def __init__(self, plan: Node, made: Catalog) -> None:
+        self.graph = QueryGraph(plan, Builder(made, by_row=False))
+        self.rejected: list[object] = []
+        self.graph.side = lambda *rejected: self.rejected.append(rejected)
+        self.results: Counter[tuple[object, ...]] = Counter()
+
+    def push(self, rows: list[tuple[str, int, str]]) -> None:
+        """Replicas get the same rows, other streams those of their name."""
+        same = any(isinstance(node, Merge) for node in self.graph.plan.walk())
+        for stream in self.graph.sources:
+            own = dict.fromkeys((t, k) for s, t, k in rows if same or s == stream)
+            self.graph.push(stream, Batch(SCHEMA, list(own)))
+
+    def bound(self, value: int) -> None:
+        for stream in self.graph.sources:
+            self.graph.push(stream, linear("t", value))
+
+    def taken(self) -> Counter[tuple[object, ...]]:
+        for output in self.graph.drain():
+            if isinstance(output, Batch):
+                self.results.update(output.rows)
+        return self.results
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(-40, 60), st.sampled_from("xyz")), min_size=1, max_size=12, unique=True
+)
+
+
+@given(queries(), rows, rows)
+def test_everything_is_out_and_later_rows_are_whole(
+    sql: str, first: list[tuple[str, int, str]], second: list[tuple[str, int, str]]
+) -> None:
+    made = catalog()
+    plan = bind(sql, made)
+    closing = closing_bound(plan, max(t for _, t, _ in first))
+    assert closing is not None
+    later = [(s, t + 40 + closing, k) for s, t, k in second]
+
+    reopened = Fed(plan, made)
+    reopened.push(first)
+    reopened.bound(closing)
+    ended = Fed(plan, made)
+    ended.push(first)
+    ended.graph.close()
+    assert reopened.taken() == ended.taken()
+
+    reopened.push(later)
+    reopened.graph.close()
+    whole = Fed(plan, made)
+    whole.push([*first, *later])
+    whole.graph.close()
+    assert not reopened.rejected
+    assert reopened.taken() == whole.taken()
+
+
+@pytest.mark.parametrize(
+    ("sql", "greatest", "bound"),
+    [
+        ("SELECT t, k FROM a", 7, 8),
+        ("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM a", 7, 10),
+        ("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM a", 10, 20),
+        ("SELECT count(*) AS n [RANGE 10, SLIDE 2, WA t] FROM a", 7, 16),
+        ("SELECT count(*) AS n [RANGE 2, SLIDE 10, WA t] FROM a", 5, 6),
+        ("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM m", 7, 17),
+        (
+            "SELECT max(n) AS m [RANGE 20, SLIDE 20, WA window_end] FROM "
+            "(SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM a) i",
+            12,
+            40,
+        ),
+    ],
+)
+def test_the_bound_is_the_least(sql: str, greatest: int, bound: int) -> None:
+    assert closing_bound(bind(sql, catalog()), greatest) == bound
+
+
+def test_there_is_none_where_rows_matter_for_ever() -> None:
+    made = catalog()
+    assert closing_bound(bind("SELECT count(*) AS n [RANGE ALL, SLIDE 10, WA t] FROM a", made), 7) is None
+    assert closing_bound(bind("SELECT t, k FROM a", made), 2**63 - 2) is None

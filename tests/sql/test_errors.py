@@ -1,0 +1,194 @@
+"""What a user can get wrong in SQL: each message says what, where, what was got and what to do."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import penstock as pk
+from penstock.errors import PenstockError, QueryError, UnsupportedError
+from penstock.model.progress import ordered
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import schema_of
+from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.sql.binder import bind
+
+MAIN = schema_of([("ts", "timestamp"), ("srcIP", "string"), ("length", "int"), ("seq", "bigint")], "ts")
+NUMS = schema_of([("t", "bigint"), ("k", "string"), ("v", "int")], "t")
+
+
+def catalog() -> Catalog:
+    result = Catalog()
+    for name, schema in (("main", MAIN), ("nums", NUMS)):
+        result.add_stream(StreamInfo(name, schema, ordered(), StreamProperties()))
+    return result
+
+
+# The caret marks where the error must point; parts of the message follow.
+CASES = [
+    # Names
+    ("SELECT * FROM ^mian", "Unknown stream", "mian", "did you mean main?"),
+    ("SELECT * FROM ^other", "Unknown stream", "known: main, nums"),
+    ("SELECT ^srcIPs FROM main", "Unknown column", "did you mean srcIP?"),
+    ("SELECT ^x.length FROM main", "Unknown stream", "known: main"),
+    ("SELECT length FROM main WHERE ^foo > 1", "Unknown column", "foo", "known: ts, srcIP, length, seq"),
+    ("SELECT count(*) [RANGE 10, SLIDE 1, WA t] FROM nums GROUP BY ^zz", "Unknown column", "known: t, k, v"),
+    ("SELECT ^nope(k) FROM nums", "Unknown function", "flow.function"),
+    # Aggregates
+    ("SELECT ^count(*) FROM main", "needs a window", "[RANGE 10 minutes, SLIDE 1 minute, WA ts]", "GROUP BY ts"),
+    ("SELECT k, ^sum(v) FROM nums GROUP BY k", "needs a window", "[RANGE 100, SLIDE 10, WA t]"),
+    ("SELECT k FROM nums WHERE ^count(*) > 1", "An aggregate cannot stand here", "HAVING"),
+    ("SELECT k, ^v, count(*) [RANGE 9, SLIDE 1, WA t] FROM nums GROUP BY k", "neither grouped", "add v to GROUP BY"),
+    ("SELECT count(*) [RANGE 9, SLIDE 1, WA t] FROM nums HAVING ^v > 1", "neither grouped nor aggregated"),
+    ("SELECT ^sum(sum(v)) [RANGE 10, SLIDE 1, WA t] FROM nums", "inside another", "sub-query"),
+    ("SELECT ^sum(*) [RANGE 10, SLIDE 1, WA t] FROM nums", "Only count takes *"),
+    ("SELECT ^sum(DISTINCT v) [RANGE 10, SLIDE 1, WA t] FROM nums", "DISTINCT is supported in count only"),
+    ("SELECT ^count(k, v) [RANGE 10, SLIDE 1, WA t] FROM nums", "takes one argument"),
+    ("SELECT ^* [RANGE 10, SLIDE 1, WA t] FROM nums", "SELECT * cannot be aggregated"),
+    ("SELECT k, count(*) [RANGE 9, SLIDE 1, WA t] FROM nums GROUP BY ^5", "a position that the select list has not"),
+    ("SELECT ^sum(k) [RANGE 10, SLIDE 1, WA t] FROM nums", "sum does not apply", "string"),
+    # Window clauses
+    ("SELECT count(*) [RANGE 9, SLIDE 1, ^WA seq] FROM main", "does not progress", "ts", "time='seq'"),
+    ("SELECT count(*) [RANGE 9 hours, SLIDE 1 hour, ^WA nope] FROM main", "does not exist", "columns: ts, srcIP"),
+    ("SELECT count(*) [RANGE 10 minutes, ^SLIDE 0 minutes, WA ts] FROM main", "SLIDE must be greater", "0 minutes"),
+    ("SELECT count(*) [^RANGE -10 minutes, SLIDE 1 minute, WA ts] FROM main", "RANGE must be greater", "-10 minutes"),
+    ("SELECT count(*) [^RANGE 10 rows, SLIDE 1 row, WA ts] FROM main", "fit a timestamp", "10 rows", "of time"),
+    ("SELECT count(*) [^RANGE 9 minutes, SLIDE 1 minute, WA t] FROM nums", "does not fit a number", "a plain number"),
+    ("SELECT count(*) [RANGE 9 ^fortnights, SLIDE 1 day, WA ts] FROM main", "Unknown unit", "fortnights", "weeks"),
+    ("SELECT count(*) [RANGE 9 days, ^STEP 1 day, WA ts] FROM main", "Unknown window parameter", "STEP", "SLIDE"),
+    ("SELECT count(*) [RANGE 9, ^RANGE 5, SLIDE 1, WA t] FROM nums", "given twice", "RANGE"),
+    ("SELECT count(*) [RANGE 9 days ^SLIDE 1 day, WA ts] FROM main", "A comma is missing", "SLIDE"),
+    ("SELECT count(*) ^[RANGE 9, SLIDE 1] FROM nums", "which attribute it is on", "add WA"),
+    ("SELECT count(*) [^RANGE 9, WA t] FROM nums", "SLIDE is missing", "TUMBLING"),
+    ("SELECT count(*) ^[SLIDE 1, WA t] FROM nums", "RANGE is missing"),
+    ("SELECT count(*) [RANGE ^ten, SLIDE 1, WA t] FROM nums", "must start with a number", "ten"),
+    ("SELECT count(*) [RANGE ^0.3 us, SLIDE 1 s, WA ts] FROM main", "whole microseconds", "0.3 us"),
+    ("SELECT count(*) [RANGE ^1.5 rows, SLIDE 1 row, WA t] FROM nums", "whole rows", "1.5 rows"),
+    ("SELECT count(*) [RANGE 9 s, SLIDE 1 s, WA ts, ^ORIGIN 5] FROM main", "ORIGIN does not", "a timestamp in"),
+    ("SELECT count(*) [RANGE 9, SLIDE 1, WA t, ^ORIGIN '2026-01-01'] FROM nums", "ORIGIN does not", "a whole number"),
+    ("SELECT count(*) [RANGE 9, SLIDE 1, WA t, ORIGIN ^x] FROM nums", "ORIGIN takes a whole number or a timestamp"),
+    ("SELECT count(*) [RANGE 9, SLIDE 1, WA t, ^ORIGIN 1152921504606846977] FROM nums", "ORIGIN does not", "1152921"),
+    ("SELECT count(*) [RANGE TUMBLING 9, ^SLIDE 1, WA t] FROM nums", "tumbling window has no SLIDE"),
+    ("SELECT count(*) [RANGE 9, SLIDE 1, WA t, ^PA k] FROM nums", "partitioned window counts rows", "WA row-num"),
+    ("SELECT count(*) [RANGE 9 rows, SLIDE 1 row, WA row-num, ^PA zz] FROM nums", "partitioning attribute", "zz"),
+    ("SELECT count(*) [RANGE 9 rows, ^SLIDE 1 day, WA row-num, PA k] FROM nums", "SLIDE must be a number of rows"),
+    ("SELECT count(*) [RANGE 9, RATTR t, SLIDE 1 row, ^SATTR k] FROM nums", "SATTR must be row-num or rank"),
+    (
+        "SELECT count(*) [RANGE 9, RATTR t, SLIDE 1 row, ^SATTR row-num] FROM (SELECT t, k AS row_num FROM nums) i",
+        "SATTR row-num counts rows by arrival, and the stream has a column of that name",
+        "row_num",
+        "rename the column",
+    ),
+    ("SELECT count(*) [RANGE 9, RATTR t, SLIDE 1 row, ^SATTR rank(zz)] FROM nums", "rank() must be on", "rank(t)"),
+    ("SELECT count(*) [RANGE 9, RATTR t, SLIDE 1 row, ^SATTR rank(k)] FROM nums", "rank() must be on", "k"),
+    ("SELECT count(*) ^[RANGE 9, SLIDE 1, WA t FROM nums", "not closed", "no ']'"),
+    ("^[RANGE 9, SLIDE 1, WA t] SELECT count(*) FROM nums", "outside a SELECT"),
+    ("SELECT count(*) [RANGE 9, SLIDE 1, WA t], sum(v) ^[RANGE 20, SLIDE 1, WA t] FROM nums", "clauses of one"),
+    # What has no meaning on a stream
+    ("SELECT k FROM nums ORDER BY ^k", "ORDER BY has no meaning on a stream"),
+    ("SELECT k FROM nums LIMIT ^3", "LIMIT has no meaning on a stream"),
+    ("SELECT k FROM (SELECT k FROM nums ORDER BY ^k) x", "ORDER BY has no meaning on a stream"),
+    # Types
+    ("SELECT ^k + 1 FROM nums", "Arithmetic needs numbers", "string and int", "CAST"),
+    ("SELECT k FROM nums WHERE ^k > 1", "cannot be compared", "string and int"),
+    ("SELECT k FROM nums WHERE ^v IN ('a')", "cannot be compared", "int and string"),
+    ("SELECT k FROM nums WHERE ^v", "must be boolean", "v of type int"),
+    ("SELECT -^k FROM nums", "Only numbers can be negated"),
+    ("SELECT CASE WHEN ^v > 1 THEN 'x' ELSE 2 END FROM nums", "branches", "string, int"),
+    ("SELECT ts FROM main WHERE ^ts > 'yesterday'", "Not a timestamp", "'yesterday'"),
+    ("SELECT ^ts + INTERVAL 1 MONTH FROM main", "no fixed length", "1 MONTH", "weeks"),
+    ("SELECT ^length + INTERVAL 1 DAY FROM main", "INTERVAL can be added to"),
+    ("SELECT count(*) [^RNGE 8, SLIDE 4, WA t] FROM nums", "Unknown window parameter", "RNGE"),
+    ("SELECT CAST(^k AS BOOLEAN) FROM nums", "cast is not supported", "string to boolean"),
+    ("SELECT TRY_CAST(^k AS INT) FROM nums", "TRY_CAST is not supported"),
+        ("SELECT CAST(^k AS GEOGRAPHY) FROM nums", "Unknown type", "decimal(p,s)"),
+    ("SELECT upper(^v) FROM nums", "Text is expected", "v of type int"),
+    ("SELECT substring(k, ^1.5) FROM nums", "A whole number is expected", "decimal(2,1)"),
+    ("SELECT ^abs(k) FROM nums", "A number is expected", "string"),
+    ("SELECT ^year(v) FROM nums", "A timestamp or a date is expected", "int"),
+    ("SELECT ^date_trunc('minute', k) FROM nums", "A timestamp or a date is expected", "string"),
+    # Unions
+    ("SELECT ^k FROM nums UNION SELECT k, v FROM nums", "different numbers of columns", "1 and 2"),
+    ("SELECT ^k FROM nums UNION SELECT srcIP FROM main", "different time scales"),
+    ("SELECT ^v FROM nums UNION SELECT k FROM nums", "different types", "v int and k string"),
+    # Syntax
+    ("SELECT k FRM ^nums", "does not parse"),
+    ("SELECT ^1", "FROM is missing"),
+    ("SELECT ^k FROM nums INTERSECT SELECT k FROM nums", "not supported", "INTERSECT"),
+    ("SELECT k FROM nums WHERE ^v IN (SELECT v FROM nums)", "not supported", "sub-queries can stand after FROM only"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_errors_point_at_their_place(case: tuple[str, ...]) -> None:
+    marked, *parts = case
+    sql = marked.replace("^", "")
+    with pytest.raises(QueryError) as caught:
+        bind(sql, catalog())
+    error = caught.value
+    for part in parts:
+        assert part in error.message
+    assert (error.line, error.column) == (1, marked.index("^") + 1)
+    assert f"line 1, column {error.column}" in error.message
+
+
+@pytest.mark.parametrize(
+    ("sql", "part"),
+    [
+        ("", "The query is empty"),
+        ("  \n ", "The query is empty"),
+        ("DELETE FROM nums", "One SELECT is expected"),
+        ("SELECT k FROM nums; SELECT k FROM nums", "One SELECT is expected"),
+        ("SELECT FROM nums", "The select list is empty"),
+        ("SELECT 'abc FROM nums", "cannot be read"),
+    ],
+)
+def test_errors_of_the_whole_query(sql: str, part: str) -> None:
+    with pytest.raises(QueryError, match=part):
+        bind(sql, catalog())
+
+
+def test_the_users_own_line_is_shown_with_a_caret() -> None:
+    sql = "SELECT k,\n       sum(v) [RANGE 9, SLIDE 0, WA t]\nFROM nums GROUP BY k"
+    with pytest.raises(QueryError) as caught:
+        bind(sql, catalog())
+    lines = caught.value.message.splitlines()
+    assert (caught.value.line, caught.value.column) == (2, 25)
+    shown = next(i for i, line in enumerate(lines) if "SLIDE 0" in line)
+    assert lines[shown][lines[shown + 1].index("^") :].startswith("SLIDE 0")
+
+
+@pytest.mark.parametrize("sql", ["SELECT a.k FROM nums a JOIN nums b ON a.k = b.k", "SELECT k FROM nums, main"])
+def test_joins_are_refused_before_anything_runs(sql: str) -> None:
+    with pytest.raises(UnsupportedError, match="Joins between streams are not supported yet") as caught:
+        bind(sql, catalog())
+    assert "line 1, column 2" in caught.value.message
+
+
+def test_errors_arrive_whole_from_another_process() -> None:
+    error = QueryError("What.", sql="SELECT x", line=1, column=8, got="x", hint="y")
+    again = pickle.loads(pickle.dumps(error))
+    assert isinstance(again, QueryError)
+    assert isinstance(again, PenstockError)
+    assert again.message == error.message
+
+
+def test_errors_of_the_parser_do_not_show_its_classes() -> None:
+    with pytest.raises(PenstockError) as told:
+        pk.Flow().stream("s", [{"t": 1, "k": "a"}], time="t", progress=pk.punctuated("k ="))
+    assert "sqlglot" not in told.value.message
+    assert "a part of EQ is missing" in told.value.message
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT get_json_object(k, '$[') FROM nums", "SELECT k:a[ FROM nums", "SELECT k -> '$[' FROM nums",
+        "SELECT json_extract(k, '[[') FROM nums", "SELECT k:['x FROM nums", "SELECT k::json -> '$..[' FROM nums",
+    ],
+)  # fmt: skip
+def test_the_parser_writes_nothing_to_logs(sql: str, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(QueryError):
+        bind(sql, catalog())
+    assert not caplog.records
