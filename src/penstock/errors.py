@@ -57,6 +57,10 @@ class QueryError(PenstockError):
         super().__init__(what, where=where, got=got, hint=hint)
 
 
+class PlanError(PenstockError):
+    """A plan is put together wrong: a node does not fit its inputs, or they do not agree."""
+
+
 class StreamError(PenstockError):
     """A stream is declared wrong: an unknown column, a time of the wrong type, a progress that cannot be."""
 

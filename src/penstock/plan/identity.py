@@ -102,10 +102,8 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
         case NumberRows():
             return wanted
         case WindowAggregate():
-            named = {*node.keys, *[a.argument for a in node.aggregates if a.argument is not None]}
-            for _, held in _said(node.window):  # the attributes that it is on, by whatever name they go
-                named |= {held} if isinstance(held, str) else set(held) if isinstance(held, tuple) else set()
-            return frozenset(named | {node.input.schema.time or ""})
+            arguments = [a.argument for a in node.aggregates if a.argument is not None]
+            return frozenset({*node.keys, *arguments, *node.window.columns, node.input.schema.time or ""})
         case Union() if wanted is not None:
             branch = node.branches[port].schema
             return frozenset(branch.fields[node.schema.index(name)].name for name in wanted if name in node.schema)

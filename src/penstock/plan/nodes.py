@@ -1,24 +1,34 @@
 """The logical plan: frozen nodes, each of which derives its schema and properties from its inputs.
 
 A node says what is computed, never how. Aggregation reads plain columns only: a projection below it computes keys and
-arguments, one above it computes what the select list makes of the results.
+arguments, one above it computes what the select list makes of the results. A node that does not fit its inputs cannot
+be made (`integrity`). Rewrites build new nodes with `with_inputs` and `transform`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from penstock.model.progress import Progress, Punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
 from penstock.model.time import Domain, show_span
 from penstock.plan.expressions import AggregateCall, Column, Expression, columns_in
+from penstock.plan.integrity import check_agree, check_column, check_count, check_predicate, check_reads
 from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 
 ROW_NUMBER = "row_num"
 WINDOW_FIELDS = ("wid", "window_start", "window_end")
+
+
+def window_fields(window: AnyWindow) -> tuple[Field, Field, Field]:
+    """What every result of a window begins with: its number, its start and its end."""
+    bound = TIMESTAMP if window.domain is Domain.TIMESTAMP else BIGINT
+    wid, start, end = WINDOW_FIELDS
+    return Field(wid, BIGINT), Field(start, bound), Field(end, bound)
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,22 @@ class Node:
         yield self
         for node in self.inputs:
             yield from node.walk()
+
+    def with_inputs(self, *inputs: Node) -> Self:
+        """The same node over other inputs; the node itself if they are its own."""
+        check_count(type(self).__name__, inputs, len(self.inputs))
+        same = all(new is old for new, old in zip(inputs, self.inputs, strict=True))
+        return self if same else self._over(inputs)
+
+    def _over(self, inputs: tuple[Node, ...]) -> Self:
+        raise NotImplementedError(type(self).__name__)
+
+    def transform(self, rule: Callable[[Node], Node]) -> Node:
+        """The plan with every node replaced by what the rule makes of it, inputs before their consumer.
+
+        What the rule leaves alone stays the same object, all the way up.
+        """
+        return rule(self.with_inputs(*[node.transform(rule) for node in self.inputs]))
 
 
 @dataclass(frozen=True)
@@ -104,6 +130,10 @@ class Unary(Node):
         """The one input."""
         return (self.input,)
 
+    def _over(self, inputs: tuple[Node, ...]) -> Self:
+        (below,) = inputs
+        return replace(self, input=below)
+
 
 @dataclass(frozen=True)
 class NumberRows(Unary):
@@ -132,6 +162,10 @@ class Select(Unary):
 
     predicate: Expression
 
+    def __post_init__(self) -> None:
+        """The predicate is a condition on columns of the input."""
+        check_predicate("Select", self.predicate, self.input.schema)
+
     @cached_property
     def schema(self) -> Schema:
         """The input's."""
@@ -155,6 +189,12 @@ class Project(Unary):
     columns: tuple[tuple[str, Expression], ...]
     time: str
     hidden: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Expressions read columns of the input; time and hidden columns are among those that come out."""
+        check_reads("Project", [e for _, e in self.columns], self.input.schema)
+        for name in self.hidden:
+            check_column("Project, hidden", name, None, self.schema)
 
     @cached_property
     def schema(self) -> Schema:
@@ -188,6 +228,13 @@ class Nary(Node):
     def inputs(self) -> tuple[Node, ...]:
         """The branches."""
         return self.branches
+
+    def __post_init__(self) -> None:
+        """The branches agree."""
+        check_agree(type(self).__name__, self.branches)
+
+    def _over(self, inputs: tuple[Node, ...]) -> Self:
+        return replace(self, branches=inputs)
 
     @cached_property
     def schema(self) -> Schema:
@@ -231,6 +278,11 @@ class Merge(Nary):
     """What is done when a replica differs: `report` (a dead letter), `stop` or `ignore`."""
     key: tuple[int, ...] | None = None
     """The places of the key's columns, where a key is known."""
+
+    def __post_init__(self) -> None:
+        """The branches agree, and each has a name."""
+        super().__post_init__()
+        check_count("Merge, names of replicas", self.branches, len(self.names))
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -283,11 +335,21 @@ class WindowAggregate(Unary):
     keys: tuple[str, ...]
     aggregates: tuple[AggregateCall, ...]
 
+    def __post_init__(self) -> None:
+        """Window, keys and arguments are columns of the input, of the types that they are taken for."""
+        below = self.input.schema
+        for attribute in self.window.columns:
+            check_column("Aggregate, window", attribute, None, below)
+        for key in self.keys:
+            check_column("Aggregate, key", key, None, below)
+        for call in self.aggregates:
+            if call.argument is not None:
+                check_column(f"Aggregate, {call}", call.argument, call.argument_type, below)
+
     @cached_property
     def schema(self) -> Schema:
         """Window, keys, aggregates; a result lives until the next window ends."""
-        bound = TIMESTAMP if self.window.domain is Domain.TIMESTAMP else BIGINT
-        fields = [Field("wid", BIGINT), Field("window_start", bound), Field("window_end", bound)]
+        fields = list(window_fields(self.window))
         fields += [Field(k, self.input.schema[k].type) for k in self.keys]
         fields += [Field(a.name, a.type) for a in self.aggregates]
         slides = isinstance(self.window, SlidingWindow | LandmarkWindow)

@@ -15,6 +15,11 @@ class Window:
     attribute: str
     domain: Domain
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the input that say which windows hold a row."""
+        return (self.attribute,)
+
 
 @dataclass(frozen=True)
 class SlidingWindow(Window):
@@ -61,6 +66,11 @@ class PartitionedWindow(Window):
     slide: int
     partition: tuple[str, ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The attribute, and what tells partitions apart."""
+        return (self.attribute, *self.partition)
+
     def __str__(self) -> str:
         """As a clause."""
         return (
@@ -76,6 +86,11 @@ class SlideByTupleWindow(Window):
     slide: int
     number: str | None
     """The column with the numbers of rows by arrival; None where rows are ranked."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The attribute, and the rows' numbers where they have some."""
+        return (self.attribute,) if self.number is None else (self.attribute, self.number)
 
     @property
     def by_rank(self) -> bool:

@@ -21,7 +21,7 @@ from penstock.model.schema import Schema
 from penstock.model.time import Domain
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import USER, AggregateCall, Column, Expression
-from penstock.plan.nodes import WINDOW_FIELDS, Node, Project, Select, WindowAggregate
+from penstock.plan.nodes import WINDOW_FIELDS, Node, Project, Select, WindowAggregate, window_fields
 from penstock.plan.typing import aggregate_type
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
@@ -219,8 +219,8 @@ class GroupingBinder:
             return self._call(function, node)
         if isinstance(node, exp.Column) and node.name.lower() in WINDOW_FIELDS and not node.table:
             name = self.reading.name(node).lower()
-            schema = WindowAggregate(_Nothing(), self.window, (), ()).schema
-            return Column(name, schema[name].type)
+            (field,) = [f for f in window_fields(self.window) if f.name == name]
+            return Column(name, field.type)
         return None
 
     def _key(self, node: exp.Expr) -> Column | None:
@@ -329,11 +329,6 @@ class GroupingBinder:
         for bound, name in self.grouping.arguments.items():
             columns[name] = bound
         return Project(node, tuple(columns.items()), time, frozenset({time} - set(self.grouping.keys)))
-
-
-@dataclass(frozen=True)
-class _Nothing(Node):
-    """Stands for an input whose columns do not matter."""
 
 
 def _sizes(tree: exp.Expr) -> dict[int, int]:

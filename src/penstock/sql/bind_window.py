@@ -10,9 +10,9 @@ from penstock.errors import QueryError
 from penstock.model.schema import Schema
 from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, Span, longest, show_span
-from penstock.plan.arrival import numbered
 from penstock.plan.catalog import closest
 from penstock.plan.nodes import ROW_NUMBER, Node, NumberRows
+from penstock.plan.rules.by_arrival import numbered
 from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 from penstock.sql.clause import WindowClause
 from penstock.sql.scope import Scope

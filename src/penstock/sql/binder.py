@@ -15,7 +15,7 @@ from penstock.model.schema import DataType, Schema
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import Distinct, Node, Project, Select, Union
-from penstock.plan.settle import settled
+from penstock.plan.rules.settle import settled
 from penstock.plan.typing import common_type, converted
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_grouping import GroupingBinder

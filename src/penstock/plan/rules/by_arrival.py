@@ -15,16 +15,15 @@ from penstock.plan.nodes import Node, NumberRows, Project, Select, Source, Union
 
 def numbered(node: Node, *, keeps_time: bool) -> NumberRows:
     """The rows of a node with their numbers; with `keeps_time` their time stays what it was, and they stay judged."""
-    return NumberRows(node if keeps_time else _by_arrival(node), keeps_time)
+    return NumberRows(node if keeps_time else by_arrival(node), keeps_time)
 
 
-def _by_arrival(node: Node) -> Node:
+def by_arrival(node: Node) -> Node:
+    """The node over streams that are not judged by their time, as far down as nothing uses it."""
     match node:
         case Source():
             return replace(node, by_arrival=True)
-        case Select() | Project():
-            return replace(node, input=_by_arrival(node.input))
-        case Union(branches=branches):
-            return replace(node, branches=tuple(_by_arrival(branch) for branch in branches))
+        case Select() | Project() | Union():
+            return node.with_inputs(*map(by_arrival, node.inputs))
         case _:
             return node

@@ -10,26 +10,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.plan.nodes import Distinct, Merge, Nary, Node, NumberRows, Unary, WindowAggregate
+from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, WindowAggregate
 
 SETTLED = "conservative"
 _INSERTS_ONLY = (WindowAggregate, Distinct, NumberRows)
 
 
-def settled(node: Node, consumer: str | None = None) -> Node:
+def settled(plan: Node) -> Node:
     """The plan in which merges of elements below a consumer of inserts put out inserts alone."""
-    if isinstance(node, _INSERTS_ONLY):
-        consumer = type(node).__name__
-    if isinstance(node, Merge):
-        if not node.elements or consumer is None or node.policy == SETTLED:
+    return plan.transform(_settle_below)
+
+
+def _settle_below(consumer: Node) -> Node:
+    """Settle what a consumer of inserts reads; those below it were looked at before, so the nearest one is named."""
+    if not isinstance(consumer, _INSERTS_ONLY):
+        return consumer
+
+    def settle(node: Node) -> Node:
+        if not isinstance(node, Merge) or not node.elements or node.policy == SETTLED:
             return node
-        why = f"{node.why}; settled, since {consumer} takes no revisions: an event comes out once, when it is final"
+        taker = type(consumer).__name__
+        why = f"{node.why}; settled, since {taker} takes no revisions: an event comes out once, when it is final"
         return replace(node, policy=SETTLED, why=why)
-    if isinstance(node, Unary):
-        below = settled(node.input, consumer)
-        return node if below is node.input else replace(node, input=below)
-    if isinstance(node, Nary):
-        branches = tuple(settled(b, consumer) for b in node.branches)
-        same = all(a is b for a, b in zip(branches, node.branches, strict=True))
-        return node if same else replace(node, branches=branches)
-    return node
+
+    return consumer.with_inputs(*[below.transform(settle) for below in consumer.inputs])

@@ -1,0 +1,70 @@
+"""Whether a node fits its inputs: it reads columns that are there, of the types it takes them for.
+
+Nodes ask when they are made, so a rewrite that loses a column fails where it is done, and not in an engine, or in
+three of them in different ways. A query text never gets this far: whoever reads it says what is wrong in its own words,
+with the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.errors import PlanError
+from penstock.model.schema import BOOLEAN, VOID, DataType, Schema
+from penstock.plan.expressions import Column, Expression, walk
+
+if TYPE_CHECKING:
+    from penstock.plan.nodes import Node
+
+
+def check_reads(kind: str, expressions: Iterable[Expression], schema: Schema) -> None:
+    """Every column that is read is there, and of that type."""
+    for expression in expressions:
+        for part in walk(expression):
+            if isinstance(part, Column):
+                check_column(kind, part.name, part.type, schema)
+
+
+def check_column(kind: str, name: str, type_: DataType | None, schema: Schema) -> None:
+    """A column of exactly that name is there, and of that type if one is given."""
+    if name not in schema.names:
+        raise PlanError(
+            "A node reads a column that its input has not.",
+            where=kind,
+            got=name,
+            hint=f"the input has {', '.join(schema.names)}",
+        )
+    found = schema[name].type
+    if type_ is not None and found != type_:
+        raise PlanError(
+            "A node takes a column for another type.", where=kind, got=f"{name} as {type_}", hint=f"it is {found}"
+        )
+
+
+def check_predicate(kind: str, predicate: Expression, schema: Schema) -> None:
+    """A condition is true, false or null."""
+    check_reads(kind, [predicate], schema)
+    if predicate.type not in (BOOLEAN, VOID):
+        raise PlanError("A condition is a boolean.", where=kind, got=f"{predicate} of type {predicate.type}")
+
+
+def check_agree(kind: str, branches: Sequence[Node]) -> None:
+    """Branches have the same types in the same places; names may differ."""
+    if not branches:
+        raise PlanError("A node over several streams has none.", where=kind, hint="give at least one branch")
+    shapes = [tuple(str(f.type) for f in branch.schema.fields) for branch in branches]
+    for at, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise PlanError(
+                "Branches have different columns.",
+                where=f"{kind}, branch {at + 1}",
+                got=", ".join(shape),
+                hint=f"the first has {', '.join(shapes[0])}",
+            )
+
+
+def check_count(kind: str, inputs: Sequence[Node], wanted: int) -> None:
+    """A node is given as many inputs as it has."""
+    if len(inputs) != wanted:
+        raise PlanError("A node is given another number of inputs.", where=kind, got=str(len(inputs)), hint=str(wanted))
