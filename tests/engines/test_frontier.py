@@ -15,6 +15,7 @@ from penstock.engines.spark.writing import least_bound
 from penstock.model.batch import Batch
 from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.nodes import Source
+from penstock.plan.planner import spark_streaming
 
 pytestmark = pytest.mark.spark
 Rows = Mapping[str, list[tuple[int, str]]]
@@ -41,7 +42,7 @@ def test_no_row_comes_before_what_was_promised() -> None:
         flow.stream(name, [], time="ts", schema="ts bigint, k string", progress=pk.bounded(0))
     flow.merge("m", ["a", "b", "c"], driver="majority", key=["k"])
     query = flow.query("SELECT * FROM m")
-    buckets = {key: HostedGraph(query.plan, query.catalog) for key in "xy"}
+    buckets = {key: HostedGraph(spark_streaming(query.plan, query.catalog), query.catalog) for key in "xy"}
     batches: list[Rows] = [
         {"a": [(1, "x"), (60, "y")], "b": [(60, "y")], "c": [(0, "y")]},  # one of three has x: undecided
         {"a": [(200, "y")], "b": [(200, "y")], "c": [(1, "x"), (200, "y")]},

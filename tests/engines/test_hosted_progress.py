@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from penstock.engines.spark.host import Arrivals, HostedGraph
 from penstock.engines.spark.mapper import Mapper
-from penstock.engines.spark.partitioning import routes
 from penstock.engines.spark.wire import load, unpack
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.progress import Progress
+from penstock.plan.distribution import routes
 from penstock.plan.nodes import Source
+from penstock.plan.planner import spark_streaming
 from penstock.sql.binder import bind
 from tests.operators.progress.test_ingest import SCHEMA, arrivals, catalog, every_progress, limits, played
 from tests.profiles import examples
@@ -55,7 +56,7 @@ def test_buckets_together_say_what_the_oracle_says(
                 for bucket, stream, body, note in zip(*(c.to_pylist() for c in packed.columns), strict=True):
                     arrived.setdefault(bucket, Arrivals()).add(stream, body, note)
         for bucket, own_arrivals in arrived.items():
-            for kind, body in hosts.setdefault(bucket, HostedGraph(plan, own)).run(own_arrivals):
+            for kind, body in hosts.setdefault(bucket, HostedGraph(spark_streaming(plan, own), own)).run(own_arrivals):
                 if kind == "counts":
                     counts.update(load(body))
                 if kind == "result":

@@ -15,6 +15,7 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.nodes import Source
+from penstock.plan.planner import spark_streaming
 from penstock.sql.binder import bind
 
 pytestmark = pytest.mark.spark
@@ -27,7 +28,7 @@ def told(max_ahead: int | None, *batches: list[int] | int) -> list[Any]:
     catalog.add_stream(StreamInfo("s", SCHEMA, bounded(5), StreamProperties(), max_ahead))
     plan = bind("SELECT ts, v FROM s", catalog)
     (source,) = [n for n in plan.walk() if isinstance(n, Source)]
-    mapper, host = Mapper(source, catalog, (), 1), HostedGraph(plan, catalog)
+    mapper, host = Mapper(source, catalog, (), 1), HostedGraph(spark_streaming(plan, catalog), catalog)
     found = []
     for given in batches:
         arrivals = Arrivals()

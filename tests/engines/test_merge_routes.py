@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import penstock as pk
-from penstock.engines.spark.explain import needs_host
-from penstock.engines.spark.partitioning import routes
+from penstock.plan.catalog import Catalog
+from penstock.plan.distribution import routes
 from penstock.plan.nodes import Node
+from penstock.plan.planner import spark_batch
 from penstock.sql.binder import bind
 
 SCHEMA = "ts bigint, k string, g string, x double"
@@ -60,4 +61,4 @@ def test_an_aggregate_over_a_merge_is_spread_by_exact_columns_only() -> None:
 def test_bounded_replicas_are_merged_natively_where_that_means_the_same(
     options: dict[str, object], hosted: bool
 ) -> None:
-    assert needs_host(plan("SELECT * FROM clean", **options)) is hosted
+    assert spark_batch(plan("SELECT * FROM clean", **options), Catalog()).is_hosted is hosted

@@ -17,6 +17,7 @@ from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.plan.planner import in_process, spark_streaming
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import GraphNode, QueryGraph
 from penstock.sql.binder import bind
@@ -56,7 +57,7 @@ def catalog() -> Catalog:
 
 
 def hosted(store: Store, sql: str = SQL) -> tuple[QueryGraph, list[StatePages]]:
-    graph = QueryGraph(bind(sql, catalog()), Builder(catalog()))
+    graph = QueryGraph(in_process(bind(sql, catalog()), catalog()), Builder(catalog()))
     pages = [StatePages(store, node) for node in graph.nodes]
     graph.attach(list(pages))
     return graph, pages
@@ -143,11 +144,13 @@ def test_what_is_no_plain_data_is_told_when_it_is_written() -> None:
 def manifest(buckets: int = 4, **changed: Any) -> bytes:
     import json
 
-    return json.dumps({**manifest_of(bind(SQL, catalog()), catalog()), "buckets": buckets, **changed}).encode()
+    return json.dumps(
+        {**manifest_of(spark_streaming(bind(SQL, catalog()), catalog()), catalog()), "buckets": buckets, **changed}
+    ).encode()
 
 
 def test_a_manifest_is_read_again() -> None:
-    now = manifest_of(bind(SQL, catalog()), catalog())
+    now = manifest_of(spark_streaming(bind(SQL, catalog()), catalog()), catalog())
     assert check_manifest(manifest(), now, "home")["buckets"] == 4
     assert check_manifest(manifest(), now, "home", 4)["buckets"] == 4
 
@@ -170,12 +173,12 @@ def test_a_manifest_is_read_again() -> None:
 )
 def test_a_manifest_that_cannot_serve_is_told(text: bytes, said: str) -> None:
     with pytest.raises(CheckpointError) as caught:
-        check_manifest(text, manifest_of(bind(SQL, catalog()), catalog()), "home", 4)
+        check_manifest(text, manifest_of(spark_streaming(bind(SQL, catalog()), catalog()), catalog()), "home", 4)
     assert str(caught.value).startswith(f"{said}\n  where: home")
 
 
 def test_a_manifest_of_a_newer_or_another_algorithm_is_told_before_anything_starts() -> None:
-    now = manifest_of(bind(SQL, catalog()), catalog())
+    now = manifest_of(spark_streaming(bind(SQL, catalog()), catalog()), catalog())
     for had, said in ((["columnar panes", 99], "newer release"), (["wid", 1], "another algorithm")):
         kinds = {i: had if kind == "columnar panes" else [kind, version] for i, (kind, version) in now["kinds"].items()}
         with pytest.raises(CheckpointError, match=said):
@@ -183,7 +186,7 @@ def test_a_manifest_of_a_newer_or_another_algorithm_is_told_before_anything_star
 
 
 def kept(home: Place, named: bool, asked: int | None = None) -> dict[str, Any]:
-    now = manifest_of(bind(SQL, catalog()), catalog())
+    now = manifest_of(spark_streaming(bind(SQL, catalog()), catalog()), catalog())
     return keep_manifest(home, now, asked, buckets=4, named=named, sql=SQL)
 
 

@@ -338,11 +338,11 @@ def test_window_zero_is_a_window_like_any_other() -> None:
 
 def _grouping(run: Any) -> Any:
     from penstock.model.schema import BIGINT
-    from penstock.operators.aggregates.functions import build
+    from penstock.operators.aggregates.functions import count
     from penstock.operators.aggregates.partials import Grouping
 
     schema = next(n for n in run.graph.nodes if n.stream == "s").operator.schema
-    return Grouping(schema, (), (None,), (build("count", None, BIGINT),))
+    return Grouping(schema, (), (None,), (count(None, BIGINT),))
 
 
 def test_a_page_of_dupelim_is_two_columns() -> None:

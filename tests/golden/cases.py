@@ -23,7 +23,7 @@ from penstock.model.batch import Batch
 from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
 from penstock.model.properties import StreamProperties
 from penstock.model.time import END_OF_TIME
-from penstock.runtime.builder import Builder
+from penstock.plan.planner import in_process
 
 FOLDER = Path(__file__).parent / "snapshots"
 COLUMNS = "ts bigint, k string, v bigint, d double, c decimal(20,4), b binary, day date, at timestamp"
@@ -107,7 +107,7 @@ class Golden:
         flow.aggregate("spread", Spread, "bigint").aggregate("latest", Latest, "bigint")
         flow.function("twice", _twice, "bigint")
         query: Any = flow.query(self.sql)
-        found: LocalExecution = query.execution(Builder(flow.catalog, aggregate=self.aggregate))
+        found: LocalExecution = query.execution(in_process(query.plan, flow.catalog, aggregate=self.aggregate))
         return found
 
     def inputs(self, execution: LocalExecution) -> list[tuple[str, Batch]]:
@@ -191,8 +191,10 @@ CASES = [
     Golden("columnar-sliding-arrow", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", form="arrow"),
     Golden("columnar-no-groups", f"SELECT {NUMBERS} {SLIDING} FROM s", form="arrow"),
     Golden("paned", f"SELECT k, {TABLES} {SLIDING} FROM s GROUP BY k", aggregate="paned"),
-    Golden("paned-differential", f"SELECT k, {EXACT} {SLIDING} FROM s GROUP BY k", aggregate="paned"),
-    Golden("paned-odd-keys", f"SELECT d, day, {EXACT} {SLIDING} FROM s GROUP BY d, day", aggregate="paned"),
+    Golden("paned-differential", f"SELECT k, {EXACT} {SLIDING} FROM s GROUP BY k", aggregate="paned differential"),
+    Golden(
+        "paned-odd-keys", f"SELECT d, day, {EXACT} {SLIDING} FROM s GROUP BY d, day", aggregate="paned differential"
+    ),
     Golden("wid", f"SELECT k, {TABLES} {SLIDING} FROM s GROUP BY k", aggregate="wid"),
     Golden("wid-odd-keys", f"SELECT c, at, {EXACT} {SLIDING} FROM s GROUP BY c, at", aggregate="wid"),
     Golden("user-aggregates", f"SELECT k, spread(v) AS x, latest(v) AS y {SLIDING} FROM s GROUP BY k"),

@@ -23,6 +23,7 @@ from penstock.model.schema import schema_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Merge, Node
+from penstock.plan.planner import spark_streaming
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import QueryGraph
 from penstock.sql.binder import bind
@@ -60,7 +61,7 @@ class Fed:
     """A plan that is fed in-process."""
 
     def __init__(self, plan: Node, made: Catalog) -> None:
-        self.graph = QueryGraph(plan, Builder(made, by_row=False))
+        self.graph = QueryGraph(spark_streaming(plan, made), Builder(made))
         self.rejected: list[object] = []
         self.graph.side = lambda *rejected: self.rejected.append(rejected)
         self.results: Counter[tuple[object, ...]] = Counter()

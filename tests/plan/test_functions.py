@@ -15,7 +15,6 @@ from penstock.model.schema import schema_of
 from penstock.model.text import read_timestamp
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.reference import evaluate, outcome
-from penstock.runtime.builder import Builder
 from penstock.sql.binder import bind
 
 SCHEMA = schema_of(
@@ -61,7 +60,7 @@ def values(expression: str) -> list[object]:
     rows = Batch(SCHEMA, [ROW])
     found: list[object] = []
     for batch in (rows, Batch(SCHEMA, table=rows.table)):
-        (out,) = (x for x in LocalExecution(plan, own, Builder(own)).feed("s", batch) if isinstance(x, Batch))
+        (out,) = (x for x in LocalExecution(plan, own).feed("s", batch) if isinstance(x, Batch))
         found.append(out.rows[0][0])
     ((payload, _, _),) = evaluate(plan, [("s", ROW)])
     return [*found, payload[0]]
@@ -167,7 +166,7 @@ def test_what_has_no_value_is_a_dead_letter_with_the_same_reason_by_rows_by_colu
     assert part in letter.reason
     rows = Batch(SCHEMA, [ROW])
     for batch in (rows, Batch(SCHEMA, table=rows.table)):
-        execution = LocalExecution(plan, own, Builder(own))
+        execution = LocalExecution(plan, own)
         assert not [x for x in execution.feed("s", batch) if isinstance(x, Batch)]
         (found,) = execution.dead_letters().to_pylist()
         assert found == {"stream": "s", "operator": plan.label, "reason": letter.reason, "row": letter.row}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from penstock.engines.local.execution import LocalExecution
+from penstock.errors import PlanError
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
@@ -14,10 +15,12 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.model.tdb import TDB
 from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.plan.cost import DIFFERENTIAL, PANED
 from penstock.plan.nodes import Node
+from penstock.plan.physical import Physical
+from penstock.plan.planner import in_process
 from penstock.plan.windows import SlidingWindow
 from penstock.reference import evaluate, judge
-from penstock.runtime.builder import Builder
 from penstock.sql.binder import bind
 from penstock.testing.strategies import cuts, disordered_times, sliding_windows
 from penstock.testing.strategies import rows as some_rows
@@ -89,8 +92,9 @@ class Case:
         late = [place for place, (_, is_late) in enumerate(judged.data) if is_late]
         return evaluate(self.plan, [("s", row) for row, _ in judged.data], late=late), judged.bounds
 
-    def execution(self, builder: Builder | None = None) -> LocalExecution:
-        return LocalExecution(self.plan, catalog(self.progress), builder)
+    def execution(self, aggregate: str | None = None) -> LocalExecution:
+        own = catalog(self.progress)
+        return LocalExecution(self.plan, own, in_the_way(self.plan, own, aggregate))
 
     def inputs(self, form: str = "rows") -> list[Batch]:
         """The batches as rows, as Arrow tables, or as one and the other in turn."""
@@ -98,8 +102,18 @@ class Case:
         tables = {"rows": (), "arrow": range(len(made)), "mixed": range(0, len(made), 2)}[form]
         return [Batch(SCHEMA, table=b.table) if i in tables else b for i, b in enumerate(made)]
 
-    def run(self, builder: Builder | None = None, form: str = "rows") -> list[Output]:
-        return run(self.execution(builder), self.inputs(form))
+    def run(self, aggregate: str | None = None, form: str = "rows") -> list[Output]:
+        return run(self.execution(aggregate), self.inputs(form))
+
+
+def in_the_way(plan: Node, own: Catalog, aggregate: str | None) -> Physical:
+    """The plan with all aggregates in one way; panes are combined where functions cannot be taken out."""
+    try:
+        return in_process(plan, own, aggregate=aggregate)
+    except PlanError:
+        if aggregate != DIFFERENTIAL:
+            raise
+        return in_process(plan, own, aggregate=PANED)
 
 
 def run(execution: LocalExecution, inputs: list[Batch]) -> list[Output]:

@@ -16,7 +16,6 @@ from penstock.model.tdb import TDB
 from penstock.operators.aggregates import columnar, partials, slide
 from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.reference import evaluate, judge
-from penstock.runtime.builder import Builder
 from penstock.sql.binder import bind
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from penstock.testing.strategies import sliding_windows
@@ -49,11 +48,11 @@ def test_the_tdb_is_the_oracles(form: str, case: Case) -> None:
 
 
 @every_form
-@pytest.mark.parametrize("aggregate", ["wid", "paned"])
+@pytest.mark.parametrize("aggregate", ["wid", "paned", "paned differential"])
 @given(case=window_queries())
 def test_every_way_to_aggregate_gives_the_same(aggregate: str, form: str, case: Case) -> None:
     with mock.patch.object(partials, "MIN_COLUMNAR", 1):
-        outputs = case.run(Builder(catalog(case.progress), aggregate=aggregate), form)
+        outputs = case.run(aggregate, form)
     assert_same(case.expected()[0], tdb_of(outputs))
 
 
@@ -66,7 +65,7 @@ def test_columns_of_numbers_give_what_tables_give(form: str, case: Case) -> None
         mock.patch.object(columnar, "SPARE_CODES", 0),
         mock.patch.object(slide, "SAFE", 50),
     ):
-        outputs = case.run(Builder(catalog(case.progress), aggregate="columnar"), form)
+        outputs = case.run("columnar", form)
     assert_same(case.expected()[0], tdb_of(outputs))
     assert_sound(outputs)
 
@@ -75,7 +74,7 @@ def test_columns_of_numbers_give_what_tables_give(form: str, case: Case) -> None
 def test_differential_panes_give_what_recombined_panes_give(case: Case) -> None:
     results = []
     for differential in (True, False):
-        execution = case.execution(Builder(catalog(case.progress), aggregate="paned"))
+        execution = case.execution("paned")
         for node in execution.graph.nodes:
             if isinstance(node.operator, PanedAggregate):
                 exact = all(f.invert is not None for f in node.operator.grouping.functions)

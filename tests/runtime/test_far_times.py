@@ -13,10 +13,9 @@ from penstock.model.progress import bounded, ordered, per_source
 from penstock.model.time import Domain
 from penstock.operators.aggregates import columnar, partials
 from penstock.plan.windows import SlidingWindow
-from penstock.runtime.builder import Builder
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from penstock.testing.strategies import cuts
-from tests.runtime.cases import Case, catalog, clause
+from tests.runtime.cases import Case, clause
 
 FAR, LONG = 2**62, 2**60
 PROGRESS = st.sampled_from([ordered(), bounded(LONG), bounded(rows=2), per_source("k", idle=LONG, disorder=LONG)])
@@ -47,6 +46,6 @@ def test_windows_at_the_ends_of_time(
     sql = f"SELECT k, count(*) AS n, sum(v) AS s, max(v) AS m {clause(window)} FROM s GROUP BY k"
     case = Case(sql, progress, [rows[c] for c in data.draw(cuts(len(rows)))])  # type: ignore[arg-type]
     with mock.patch.object(partials, "MIN_COLUMNAR", 1), mock.patch.object(columnar, "MIN_COLUMNAR", 1):
-        outputs = case.run(Builder(catalog(case.progress), aggregate=aggregate), form)
+        outputs = case.run(aggregate, form)
     assert_same(case.expected()[0], tdb_of(outputs))
     assert_sound(outputs)

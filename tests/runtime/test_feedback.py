@@ -11,9 +11,8 @@ from penstock.flow.local import LocalQuery
 from penstock.model.batch import Batch
 from penstock.model.tdb import TDB
 from penstock.model.time import END_OF_TIME
-from penstock.runtime.builder import Builder
 from penstock.testing.asserts import assert_sound, tdb_of
-from tests.runtime.cases import SCHEMA, Case, Output, catalog, number_queries, plain_queries, window_queries
+from tests.runtime.cases import SCHEMA, Case, Output, number_queries, plain_queries, window_queries
 
 CASES = window_queries() | number_queries() | plain_queries()
 
@@ -27,12 +26,12 @@ def needed(events: TDB, bound: int) -> TDB:
     at=st.integers(0, 6),
     bound=st.integers(-60, 170),
     pushed=st.booleans(),
-    aggregate=st.sampled_from([None, "wid", "paned"]),
+    aggregate=st.sampled_from([None, "wid", "paned", "paned differential"]),
 )
 def test_what_is_needed_is_there_and_nothing_is_wrong(
     case: Case, at: int, bound: int, pushed: bool, aggregate: str | None
 ) -> None:
-    execution = case.execution(Builder(catalog(case.progress), aggregate=aggregate))
+    execution = case.execution(aggregate)
     outputs: list[Output] = []
     for i, batch in enumerate(case.batches):
         if i == at:

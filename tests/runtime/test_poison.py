@@ -33,9 +33,9 @@ from penstock.plan.catalog import Catalog, StreamInfo, UserFunction
 from penstock.plan.nodes import Node
 from penstock.reference import outcome
 from penstock.reference.arrivals import Arrivals
-from penstock.runtime.builder import Builder
 from penstock.sql.binder import bind
 from penstock.testing.asserts import assert_same, tdb_of
+from tests.runtime.cases import in_the_way
 
 SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("v", "int"), ("w", "bigint"), ("text", "string")], "ts")
 FORMS = ("rows", "arrow", "mixed", "pushed")
@@ -124,8 +124,8 @@ class Case:
             letters[letter.streams, letter.operator, kind(letter.reason), letter.row] += n
         return came.result, letters
 
-    def run(self, form: str, builder: Builder | None = None) -> tuple[TDB, Letters]:
-        execution = LocalExecution(self.plan, catalog(), builder)
+    def run(self, form: str, aggregate: str | None = None) -> tuple[TDB, Letters]:
+        execution = LocalExecution(self.plan, catalog(), in_the_way(self.plan, catalog(), aggregate))
         outputs = []
         for i, rows in enumerate(self.batches):
             batch = Batch(SCHEMA, rows)
@@ -219,7 +219,7 @@ def test_what_dies_and_what_lives_is_what_the_oracle_says(form: str, case: Case)
     assert dead == letters
 
 
-@pytest.mark.parametrize("aggregate", ["wid", "paned"])
+@pytest.mark.parametrize("aggregate", ["wid", "paned", "paned differential"])
 @given(rows=some_rows(), window=st.sampled_from(WINDOWS), form=st.sampled_from(["rows", "arrow"]))
 def test_every_way_to_aggregate_loses_the_same_groups(
     aggregate: str, rows: list[list[Row]], window: str, form: str
@@ -227,7 +227,7 @@ def test_every_way_to_aggregate_loses_the_same_groups(
     for functions in ("sum(w) AS s, count(*) AS n", "picky(v) AS p", "total(v) AS t", "total(v) AS t, total(w) AS u"):
         case = Case(f"SELECT k, {functions} {window} FROM s GROUP BY k", rows)
         result, letters = case.expected()
-        got, dead = case.run(form, Builder(catalog(), aggregate=aggregate))
+        got, dead = case.run(form, aggregate)
         assert_same(result, got)
         assert dead == letters
 

@@ -23,7 +23,7 @@ from penstock.model.elements import Element, Punctuation
 from penstock.model.properties import StreamProperties
 from penstock.operators.aggregates import columnar, partials
 from penstock.operators.merge.policies import NAMES
-from penstock.runtime.builder import Builder
+from penstock.plan.planner import in_process
 from penstock.testing.asserts import assert_same, tdb_of
 from penstock.testing.replicas import histories, ordered_replicas, replicas
 from tests.profiles import examples
@@ -93,7 +93,10 @@ QUERIES = [
         for way in ("wid", "paned")
         for window, keys in ((SLIDING, "k, d"), (TUMBLING, "c, b, day"))
     ],
-    (f"SELECT k, count(v) AS n, avg(c) AS ac, count(DISTINCT k) AS dk {SLIDING} FROM s GROUP BY k", "paned"),
+    *[
+        (f"SELECT k, count(v) AS n, avg(c) AS ac, count(DISTINCT k) AS dk {SLIDING} FROM s GROUP BY k", way)
+        for way in ("paned", "paned differential")
+    ],
     *[
         (f"SELECT {k}, {NUMBERS} {w} FROM s GROUP BY {k}", "columnar")
         for w in (SLIDING, TUMBLING)
@@ -124,7 +127,7 @@ def test_restored_after_every_batch(
 ) -> None:
     def fresh() -> Any:
         made = query(sql, progress)
-        return made.execution(Builder(made.catalog, aggregate=way))
+        return made.execution(in_process(made.plan, made.catalog, aggregate=way))
 
     with mock.patch.object(partials, "MIN_COLUMNAR", 1), mock.patch.object(columnar, "MIN_COLUMNAR", 1):
         whole, disturbed = fresh(), fresh()

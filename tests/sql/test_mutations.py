@@ -20,7 +20,6 @@ from penstock.model.schema import Schema, schema_of
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.nodes import WindowAggregate
 from penstock.plan.windows import SlidingWindow
-from penstock.runtime.builder import Builder
 from penstock.sql.binder import bind
 from tests.sql.mutations import corpus, mutated
 
@@ -88,7 +87,7 @@ def try_query(sql: str) -> str:
         return "bound"  # every row would be in so many windows, all of which are results
     try:
         for columnar in (False, True):
-            execution = LocalExecution(plan, own, Builder(own))
+            execution = LocalExecution(plan, own)
             for name in execution.graph.sources:
                 schema = next(s for n, s in STREAMS.items() if n.lower() == name.lower())
                 batch = Batch(schema, rows(schema))

@@ -15,7 +15,6 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.reference import evaluate
-from penstock.runtime.builder import Builder
 from penstock.sql.binder import bind
 
 SCHEMA = schema_of([("t", "bigint"), ("k", "string"), ("v", "int"), ("b", "boolean")], "t")
@@ -34,11 +33,11 @@ def results(sql: str) -> list[list[tuple[object, ...]]]:
     plan = bind(sql, own)
     visible = len(plan.schema.visible)
     found: list[list[tuple[object, ...]]] = []
-    execution = LocalExecution(plan, own, Builder(own))
+    execution = LocalExecution(plan, own)
     execution.pusher("s")(ROW)
     pushed = execution.take()
     rows = Batch(SCHEMA, [ROW])
-    fed = [LocalExecution(plan, own, Builder(own)).feed("s", b) for b in (rows, Batch(SCHEMA, table=rows.table))]
+    fed = [LocalExecution(plan, own).feed("s", b) for b in (rows, Batch(SCHEMA, table=rows.table))]
     for outputs in (pushed, *fed):
         found.append([row[:visible] for out in outputs if isinstance(out, Batch) for row in out.rows])
     found.append([payload[:visible] for payload, _, _ in evaluate(plan, [("s", ROW)])])

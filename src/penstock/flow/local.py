@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.engines.local.execution import LocalExecution
-from penstock.engines.local.explain import how
 from penstock.errors import PenstockError, StreamError
 from penstock.flow.query import Query
 from penstock.io.files import check_not_read
@@ -24,7 +23,8 @@ from penstock.model.elements import Element, Punctuation
 from penstock.plan.catalog import Catalog
 from penstock.plan.explain import explain
 from penstock.plan.nodes import Node
-from penstock.runtime.builder import Builder
+from penstock.plan.physical import Physical
+from penstock.plan.planner import in_process
 from penstock.runtime.side_outputs import Kept
 from penstock.storage.files import place_of
 from penstock.storage.patterns import real
@@ -36,19 +36,20 @@ class LocalQuery(Query):
     def __init__(self, name: str, sql: str, plan: Node, catalog: Catalog, sources: Mapping[str, LocalSource]) -> None:
         """Made by `Flow.query`."""
         super().__init__(name, sql, plan, catalog)
+        self.physical = in_process(plan, catalog)
         self._sources = {key: source.open for key, source in sources.items()}
         self._last = self.execution()
         self._paths = {name: sources[name.lower()].paths for name in self._last.streams}
 
     def explain(self) -> str:
         """The plan as a tree, with the algorithm of each operator and why."""
-        return explain(self.plan, how)
+        return explain(self.physical)
 
-    def execution(self, builder: Builder | None = None) -> LocalExecution:
-        """A fresh run that is fed by hand."""
-        if builder is not None and not isinstance(builder, Builder):
-            raise StreamError("Not a builder of operators.", where=self.name, got=repr(builder)[:200])
-        return LocalExecution(self.plan, self.catalog, builder)
+    def execution(self, planned: Physical | None = None) -> LocalExecution:
+        """A fresh run that is fed by hand; `planned` says how its nodes run, if not as `explain` does."""
+        if planned is not None and (not isinstance(planned, Physical) or planned.node != self.plan):
+            raise StreamError("Not a physical plan of the query.", where=self.name, got=repr(planned)[:200])
+        return LocalExecution(self.plan, self.catalog, planned or self.physical)
 
     def _run(self, max_dead: float | None) -> Iterator[Batch | Punctuation]:
         self._last = self.execution()

@@ -12,7 +12,7 @@ from penstock.engines.base import check
 from penstock.engines.spark.batch import BatchLowering
 from penstock.engines.spark.buckets import UNREMEMBERED, checked_buckets
 from penstock.engines.spark.entrance import BatchEntrance
-from penstock.engines.spark.explain import how_batch, how_node, how_streaming, needs_host
+from penstock.engines.spark.explain import spread_in_words
 from penstock.engines.spark.files import files_named
 from penstock.engines.spark.run import SparkRun, start
 from penstock.engines.spark.serving import check_can_host
@@ -28,6 +28,8 @@ from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.plan.catalog import Catalog
 from penstock.plan.explain import explain
 from penstock.plan.nodes import Node, Source
+from penstock.plan.physical import Physical
+from penstock.plan.planner import spark_batch, spark_streaming
 from penstock.storage.retention import Retention
 
 
@@ -60,18 +62,20 @@ class SparkQuery(Query):
         arrivals = {name for name, source in self._sources.items() if source.arrival is not None}
         supported = STREAMING if self.is_streaming else batch_support(plan, arrivals)
         check(plan, "Spark streaming" if self.is_streaming else "Spark batch", supported)
-        self._is_hosted()
+        self._planned()
 
-    def _is_hosted(self) -> bool:
-        """Whether the query graph runs in Spark's workers; in batch it does only where Spark's own operators cannot.
+    def _planned(self) -> Physical:
+        """How the query runs: hosted in Spark's workers, or in batch by Spark's own operators where these can.
 
-        A hosted batch takes each stream at once, so that an order of arrival would go unseen: that is refused.
+        That depends on the session as it is now. A hosted batch takes each stream at once, so that an order of arrival
+        would go unseen: that is refused.
         """
         if self.is_streaming:
-            return True
+            return spark_streaming(self.plan, self.catalog)
         setting = other_meaning(self.spark)
-        if setting is None and not needs_host(self.plan):
-            return False
+        planned = spark_batch(self.plan, self.catalog, setting)
+        if not planned.is_hosted:
+            return planned
         ordered = [n.name for n in self._nodes if self._sources[n.name.lower()].arrival is not None]
         if ordered:
             raise UnsupportedError(
@@ -81,17 +85,18 @@ class SparkQuery(Query):
                 hint="leave arrival out, or run as a stream or in-process"
                 + ("" if setting is None else f"; or set {setting.partition('=')[0]} to true"),
             )
-        return True
+        return planned
 
     def explain(self) -> str:
         """The plan as a tree, with how Spark runs each operator and why."""
-        if not self._is_hosted():
-            return explain(self.plan, how_batch)
-        how = how_streaming(self.plan, self.hosted().buckets)
+        planned = self._planned()
+        if not planned.is_hosted:
+            return explain(planned)
+        how = spread_in_words(planned, self.hosted().buckets)
         setting = None if self.is_streaming else other_meaning(self.spark)
         if setting is not None:
             how += f"; Spark's own operators would answer differently under {setting}"
-        return f"{how}\n{explain(self.plan, how_node)}"
+        return f"{how}\n{explain(planned)}"
 
     @property
     def stream_names(self) -> list[str]:
@@ -100,7 +105,7 @@ class SparkQuery(Query):
 
     def hosted(self, control: str | None = None, buckets: int | None = None) -> Hosted:
         """The plan as one stateful operator."""
-        return Hosted(self.spark, self.plan, self.catalog, self._sources, control, buckets)
+        return Hosted(self.spark, self._planned(), self.catalog, self._sources, control, buckets)
 
     def _output(self, kind: str) -> Any:
         if self.is_streaming:
@@ -111,15 +116,16 @@ class SparkQuery(Query):
     @property
     def df(self) -> Any:
         """The result as a DataFrame; a streaming one is for `writeStream` in append mode."""
-        if self._is_hosted():
+        planned = self._planned()
+        if planned.is_hosted:
             return self._output("result")
         names = [f.name for f in self.schema.visible]
-        return BatchLowering(self.catalog, self._sources).lower(self.plan).select(*names)
+        return BatchLowering(self.catalog, self._sources).lower(planned).select(*names)
 
     @property
     def late(self) -> Any:
         """The late rows as a DataFrame: stream, bound, row as JSON."""
-        if self._is_hosted():
+        if self._planned().is_hosted:
             return self._output("late")
         entrance = BatchEntrance(self.catalog, self._sources)
         judged = [entrance.late(n) for n in self._nodes if self._is_judged(n)]
@@ -136,14 +142,15 @@ class SparkQuery(Query):
         """The unusable rows as a DataFrame: stream, the operator that failed on it, reason, row as text."""
         if self.is_streaming:
             return self._output("dead")
-        if self._is_hosted():
+        planned = self._planned()
+        if planned.is_hosted:
             unread = [
                 (n.name, None, u.reason, u.row) for n in self._nodes for u in self._sources[n.name.lower()].unread
             ]
             hosted = self._output("dead")
             return hosted.union(self.spark.createDataFrame(unread, spark_ddl(DEAD_SCHEMA))) if unread else hosted
         frames = [self._sources[n.name.lower()].dead_letters(n.name) for n in self._nodes]
-        frames += BatchLowering(self.catalog, self._sources).failures(self.plan)
+        frames += BatchLowering(self.catalog, self._sources).failures(planned)
         return reduce(lambda a, b: a.union(b), frames)
 
     def collect(self, *, max_dead: float | None = None) -> pa.Table:

@@ -11,7 +11,6 @@ from penstock.model.schema import (
     BIGINT,
     DATE,
     DOUBLE,
-    MAX_PRECISION,
     STRING,
     TIMESTAMP,
     VOID,
@@ -83,30 +82,6 @@ def _decimal_result(name: str, a: DataType, b: DataType) -> DataType:
         return decimal(a.precision - a.scale + b.scale + scale, scale)
     scale = max(a.scale, b.scale)
     return decimal(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
-
-
-def _bounded(precision: int, scale: int) -> DataType:
-    """A decimal cut to 38 digits whose scale does not give way, as Spark has it for aggregates."""
-    return DataType("decimal", min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
-
-
-def aggregate_type(function: str, argument: DataType | None) -> DataType | None:
-    """The type of a built-in aggregate's result, or None if it does not apply to the argument."""
-    if function == "count":
-        return BIGINT
-    if argument is None:
-        return None
-    if function in ("min", "max"):
-        return argument
-    if not argument.is_numeric:
-        return None
-    if function == "sum":
-        if argument.is_integer:
-            return BIGINT
-        return _bounded(argument.precision + 10, argument.scale) if argument.is_decimal else DOUBLE
-    if function == "avg":
-        return _bounded(argument.precision + 4, argument.scale + 4) if argument.is_decimal else DOUBLE
-    return DOUBLE
 
 
 CASTABLE_TO_STRING = frozenset(

@@ -1,4 +1,4 @@
-"""From a logical plan to operators: which algorithm runs each node, and the functions it is given."""
+"""From a physical plan to operators: each node's algorithm, with the functions it is given."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from penstock.errors import UnsupportedError
 from penstock.model.batch import Batch, Row
 from penstock.model.progress import PerSource
 from penstock.model.schema import DataType, Schema
+from penstock.operators.aggregates.catalogue import array_form
 from penstock.operators.aggregates.columnar import ColumnarAggregate
-from penstock.operators.aggregates.functions import AggregateFunction, build
-from penstock.operators.aggregates.measures import plan_measures
 from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.partials import Grouping
 from penstock.operators.aggregates.wid import WidAggregate
@@ -28,11 +27,13 @@ from penstock.operators.relational.number import NumberOperator
 from penstock.operators.relational.project import ProjectOperator
 from penstock.operators.relational.select import SelectOperator
 from penstock.operators.windows.sliding import Sliding
+from penstock.plan import cost
+from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
-from penstock.plan.cost import choose_aggregate
-from penstock.plan.expressions import USER, AggregateCall, Expression
-from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
-from penstock.plan.user_functions import aggregate_function
+from penstock.plan.expressions import Expression
+from penstock.plan.nodes import Distinct, Merge, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.physical import Physical
+from penstock.plan.planner import BY_BATCH
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.column_functions import ColumnFunction, NotColumnar, column_function
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
@@ -41,18 +42,19 @@ from penstock.runtime.row_functions import Functions, filter_function, project_f
 class Builder:
     """Builds operators for the nodes of one plan."""
 
-    def __init__(self, catalog: Catalog, *, by_row: bool = True, aggregate: str | None = None) -> None:
-        """`by_row`: order inside a batch counts for lateness; `aggregate` forces 'wid', 'paned' or 'columnar'."""
-        self.catalog, self.by_row, self.aggregate = catalog, by_row, aggregate
+    def __init__(self, catalog: Catalog) -> None:
+        """The catalog has the users' functions."""
+        self.catalog = catalog
         self.functions: Functions = {name: f.function for name, f in catalog.functions.items()}
 
-    def operator(self, node: Node, useful: tuple[int, int] = (1, 0)) -> Operator:
-        """The operator of a node; `useful` is the punctuation that its consumer can use."""
+    def operator(self, planned: Physical) -> Operator:
+        """The operator of a physical node."""
+        node = planned.node
         match node:
             case Source():
-                return self._ingest(node, useful)
+                return self._ingest(node, planned)
             case NumberRows():
-                return NumberOperator(node.schema, useful)
+                return NumberOperator(node.schema, planned.useful)
             case Select(predicate=predicate):
                 below = node.input.schema
                 by_rows = filter_function(predicate, below, self.functions)
@@ -66,18 +68,18 @@ class Builder:
             case Distinct():
                 return DistinctOperator(node.schema)
             case WindowAggregate():
-                return self._window_aggregate(node)
+                return self.window_aggregate(node, planned.algorithm)
             case _:
-                raise UnsupportedError("The in-process engine has no operator for this.", where=node.label)
+                raise UnsupportedError("There is no operator for this.", where=node.label)
 
     def row(self, expression: Expression, schema: Schema) -> Callable[[Row], Any]:
         """An expression as a function of a row."""
         return row_function(expression, schema, self.functions)
 
-    def _ingest(self, node: Source, useful: tuple[int, int]) -> Operator:
+    def _ingest(self, node: Source, planned: Physical) -> Operator:
         tracker = tracker_for(node.progress, node.schema.domain, node.max_ahead)
-        ingest = RowIngest if self.by_row else BatchIngest
-        return ingest(node.schema, tracker, self.marks_of(node), useful, by_arrival=node.by_arrival)
+        ingest = BatchIngest if planned.algorithm == BY_BATCH else RowIngest
+        return ingest(node.schema, tracker, self.marks_of(node), planned.useful, by_arrival=node.by_arrival)
 
     def marks_of(self, node: Source) -> MarksOf | None:
         """What the stream's progress needs of each row besides its time."""
@@ -124,40 +126,41 @@ class Builder:
             options["key"] = node.key
         return MergeOperator(node.schema, node.names, node.algorithm, elements=node.elements, **options)
 
-    def _window_aggregate(self, node: WindowAggregate) -> Operator:
+    def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:
+        """The operator of a window aggregate by an algorithm, see `plan.cost`."""
         window = node.window
         if not isinstance(window, SlidingWindow):
-            raise UnsupportedError("The in-process engine has no operator for this kind of window.", where=node.label)
+            raise UnsupportedError("There is no operator for this kind of window.", where=node.label)
         schema = node.input.schema
         grouping = Grouping(
             schema,
             tuple(schema.index(k) for k in node.keys),
             tuple(None if a.argument is None else schema.index(a.argument) for a in node.aggregates),
-            tuple(self._function(a) for a in node.aggregates),
+            tuple(record_of(a, self.catalog).row_form(a.argument_type, a.type) for a in node.aggregates),
         )
         sliding = Sliding(window.range, window.slide, window.origin)
-        chosen = self.aggregate or choose_aggregate(node).name
-        if chosen == "columnar":
-            return self._columnar(node, sliding, grouping)
-        operator = PanedAggregate if chosen == "paned" else WidAggregate
-        return operator(node.schema, sliding, grouping)
+        match algorithm:
+            case cost.WID:
+                return WidAggregate(node.schema, sliding, grouping)
+            case cost.PANED | cost.DIFFERENTIAL:
+                differential = algorithm == cost.DIFFERENTIAL
+                return PanedAggregate(node.schema, sliding, grouping, differential=differential)
+            case cost.COLUMNAR:
+                return self._columnar(node, sliding, grouping)
+            case _:
+                raise UnsupportedError("There is no such algorithm for aggregates.", where=node.label, got=algorithm)
 
     def _columnar(self, node: WindowAggregate, sliding: Sliding, grouping: Grouping) -> Operator:
         schema = node.input.schema
-        calls = [(a.function, c, a.type, a.distinct) for a, c in zip(node.aggregates, grouping.arguments, strict=True)]
-        planned = plan_measures(calls, schema)
-        if planned is None:
+        records = [record_of(a, self.catalog) for a in node.aggregates]
+        types = [a.type for a in node.aggregates]
+        form = array_form(list(zip(records, grouping.arguments, types, strict=True)), schema)
+        if form is None:
             raise UnsupportedError("These aggregates are not a matter of numbers.", where=node.label)
         key_schema = Schema(tuple(schema.fields[i] for i in grouping.keys))
         return ColumnarAggregate(
-            node.schema, sliding, schema.time_index, grouping.keys, key_schema, *planned, lifetime=schema.lifetime
+            node.schema, sliding, schema.time_index, grouping.keys, key_schema, *form, lifetime=schema.lifetime
         )
-
-    def _function(self, call: AggregateCall) -> AggregateFunction:
-        if call.function.startswith(USER):
-            name = call.function.removeprefix(USER)
-            return aggregate_function(name, self.catalog.aggregates[name][0], call.argument_type, call.type)
-        return build(call.function, call.argument_type, call.type, distinct=call.distinct)
 
 
 def _column(

@@ -29,9 +29,8 @@ from penstock.operators.state import (
     seal_snapshot,
 )
 from penstock.plan.fingerprint import check, describe
-from penstock.plan.identity import identities
-from penstock.plan.nodes import Merge, Node, Project, Select, Source, Union, WindowAggregate
-from penstock.plan.windows import SlidingWindow
+from penstock.plan.nodes import Node, Source
+from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 
 Element = Batch | Punctuation
@@ -59,10 +58,10 @@ class GraphNode:
 
     plan: Node
     operator: Operator
+    identity: str
+    """What its state is kept under."""
     consumer: tuple[GraphNode, int] | None = None
     stream: str | None = None
-    identity: str = ""
-    """What its state is kept under."""
     statistics: Statistics = field(default_factory=Statistics)
 
     @property
@@ -82,29 +81,27 @@ class GraphNode:
 class QueryGraph:
     """The running form of one plan."""
 
-    def __init__(self, plan: Node, builder: Builder) -> None:
-        """Build the operators of `plan`."""
-        self.plan, self.builder = plan, builder
+    def __init__(self, planned: Physical, builder: Builder) -> None:
+        """Build the operators of a physical plan."""
+        self.plan, self.builder = planned.node, builder
         self.nodes: list[GraphNode] = []
         self.sources: dict[str, list[GraphNode]] = {}
         self.side: Side = _nobody
         """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
         self.outputs: deque[Element] = deque()
-        self._add(plan, (1, 0), None)
-        for made, known in zip(self.nodes, identities(plan), strict=True):
-            made.identity = known.identity
+        self._add(planned, None)
 
-    def _add(self, node: Node, useful: tuple[int, int], consumer: tuple[GraphNode, int] | None) -> None:
-        operator = self.builder.operator(node, useful)
-        made = GraphNode(node, operator, consumer)
+    def _add(self, planned: Physical, consumer: tuple[GraphNode, int] | None) -> None:
+        node = planned.node
+        made = GraphNode(node, self.builder.operator(planned), planned.identity, consumer)
         self.nodes.append(made)
         if isinstance(node, Source):
             made.stream = node.name
             readings = self.sources.setdefault(node.name.lower(), [])
             # A reading that judges rows by their time speaks for the stream before one that only numbers them.
             readings.insert(0 if not node.by_arrival else len(readings), made)
-        for port, below in enumerate(node.inputs):
-            self._add(below, useful_below(node, useful), (made, port))
+        for port, below in enumerate(planned.inputs):
+            self._add(below, (made, port))
 
     def push(self, stream: str, element: Element) -> None:
         """Hand an element to a stream and run until nothing is left to do."""
@@ -299,17 +296,3 @@ def _plain_output(output: Element) -> tuple[str, Any]:
     if isinstance(output, Punctuation):
         return "punctuation", (output.bounds, output.constants)
     return ("table", output.table) if output.columnar else ("rows", list(output.rows))
-
-
-def useful_below(node: Node, above: tuple[int, int]) -> tuple[int, int]:
-    """Which bounds a node can use, told upstream.
-
-    For a window, those that pass a multiple of SLIDE; for nodes that only pass on, what their consumer can use.
-    """
-    match node:
-        case WindowAggregate(window=SlidingWindow(slide=slide, origin=origin)):
-            return slide, origin
-        case Select() | Project() | Union() | Merge():
-            return above
-        case _:
-            return 1, 0

@@ -19,10 +19,10 @@ from sqlglot import exp
 from penstock.errors import QueryError
 from penstock.model.schema import Schema
 from penstock.model.time import Domain
+from penstock.operators.aggregates.catalogue import find
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import USER, AggregateCall, Column, Expression
 from penstock.plan.nodes import WINDOW_FIELDS, Node, Project, Select, WindowAggregate, window_fields
-from penstock.plan.typing import aggregate_type
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_window import WindowBinder, tick_window
@@ -270,17 +270,18 @@ class GroupingBinder:
     def _call(self, function: str, node: exp.Expr) -> Expression:
         reading, below = self.reading, self.below
         argument, distinct = self._argument(node)
-        if argument is None and function != "count":
+        record = find(function)
+        if argument is None and not (record is not None and record.takes_star):
             raise below.error("Only count takes *.", node)
-        if distinct and function in ("min", "max"):
+        if distinct and record is not None and record.ignores_distinct:
             distinct = False
-        if distinct and function != "count":
+        if distinct and find(function, distinct=True) is None:
             raise below.error("DISTINCT is supported in count only.", node)
-        if function.startswith(USER):
+        if record is None:
             reading.name(node)
             type_ = self.catalog.aggregates[function.removeprefix(USER)][1]
         else:
-            found = aggregate_type(function, argument.type if argument is not None else None)
+            found = record.type_of(argument.type if argument is not None else None)
             if found is None:
                 raise below.error(
                     f"{function} does not apply to this type.", node, got=str(argument.type if argument else "*")

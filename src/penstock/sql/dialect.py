@@ -20,15 +20,17 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token
 
+from penstock.operators.aggregates.catalogue import RECORDS
+
 E = TypeVar("E", bound=exp.Expr)
 NESTING = 64
 """So deep may parentheses, CASE, NOT and sub-queries stand in one another, and operators in a bound expression."""
-_FUNCTIONS = (
-    "abs avg boolean ceil ceiling char_length character_length coalesce concat count date date_trunc day dayofmonth "
-    "double float floor greatest hour if ifnull int lcase least len length like lower max min minute mod month nullif "
-    "nvl second sqrt stddev stddev_pop stddev_samp string substr substring sum timestamp to_timestamp trim ucase upper "
-    "var_pop var_samp variance year"
+_SCALAR = (
+    "abs boolean ceil ceiling char_length character_length coalesce concat date date_trunc day dayofmonth double float "
+    "floor greatest hour if ifnull int lcase least len length like lower minute mod month nullif nvl second sqrt "
+    "string substr substring timestamp to_timestamp trim ucase upper year"
 )
+_FUNCTIONS = [*_SCALAR.upper().split(), *(name.upper() for record in RECORDS for name in record.names)]
 _WITH_WORDS_INSIDE = (
     "and broadcast broadcastjoin cast ceil extract floor mapjoin merge mergejoin or overlay position shuffle_hash "
     "shuffle_replicate_nl shufflemerge substr substring trim try_cast"
@@ -53,7 +55,7 @@ class PenstockDialect(Spark):
     class Parser(SparkParser):
         """Marks every node with a place."""
 
-        FUNCTIONS = {n: SparkParser.FUNCTIONS[n] for n in _FUNCTIONS.upper().split()}  # noqa: RUF012
+        FUNCTIONS = {n: SparkParser.FUNCTIONS[n] for n in _FUNCTIONS}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
             n: SparkParser.FUNCTION_PARSERS[n] for n in _WITH_WORDS_INSIDE.upper().split()
         }

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from penstock.operators.aggregates.catalogue import RECORDS
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import USER, Column
 from penstock.plan.nodes import Node
 from penstock.sql.reading import Reading
 
 AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp", exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop",
-}  # fmt: skip
+    exp.FUNCTION_BY_NAME[name.upper()]: record.name for record in RECORDS for name in record.names
+}
+"""The nodes that sqlglot makes of the names that aggregates have."""
 
 
 def aggregate_name(node: exp.Expr, catalog: Catalog) -> str | None:

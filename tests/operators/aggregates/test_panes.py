@@ -7,7 +7,7 @@ import pytest
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, linear
 from penstock.model.schema import BIGINT, INT, schema_of
-from penstock.operators.aggregates.functions import build
+from penstock.operators.aggregates.catalogue import find
 from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.partials import Grouping
 from penstock.operators.aggregates.wid import WidAggregate
@@ -21,7 +21,9 @@ OUTPUT = schema_of(
 
 
 def grouping(function: str) -> Grouping:
-    return Grouping(INPUT, (), (1,), (build(function, INT, BIGINT),))
+    record = find(function)
+    assert record is not None
+    return Grouping(INPUT, (), (1,), (record.row_form(INT, BIGINT),))
 
 
 def feed(operator: Operator, *rows: tuple[int, int]) -> None:

@@ -24,6 +24,7 @@ from penstock.operators.progress.marks import Coded
 from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.nodes import Source
+from penstock.plan.planner import in_process, spark_streaming
 from penstock.reference import Judged, judge
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import QueryGraph
@@ -95,7 +96,8 @@ limits = st.sampled_from([None, None, 0, 9, 70])
 
 def execution(progress: Progress, *, by_row: bool, max_ahead: int | None = None) -> LocalExecution:
     own = catalog(progress, max_ahead)
-    return LocalExecution(bind("SELECT * FROM s", own), own, Builder(own, by_row=by_row))
+    plan = bind("SELECT * FROM s", own)
+    return LocalExecution(plan, own, in_process(plan, own) if by_row else spark_streaming(plan, own))
 
 
 def keep(graph: QueryGraph) -> list[Rejected]:

@@ -26,6 +26,8 @@ from penstock.model.elements import Punctuation, is_whole
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.plan.catalog import Catalog
 from penstock.plan.nodes import Node, Source
+from penstock.plan.physical import Physical
+from penstock.plan.planner import in_process
 from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
 from penstock.runtime.graph import QueryGraph
@@ -42,12 +44,12 @@ Opener = Callable[[], Iterator[Item]]
 class LocalExecution:
     """A running query graph with its counts; it may be fed from several threads."""
 
-    def __init__(self, plan: Node, catalog: Catalog, builder: Builder | None = None) -> None:
-        """Refuse at once what the engine does not support."""
+    def __init__(self, plan: Node, catalog: Catalog, planned: Physical | None = None) -> None:
+        """Refuse at once what the engine does not support; `planned` says how it runs, where that is known already."""
         check(plan, "in-process", SUPPORT)
         self.plan = plan
-        self.builder = builder or Builder(catalog)
-        self.graph = QueryGraph(plan, self.builder)
+        self.builder = Builder(catalog)
+        self.graph = QueryGraph(planned or in_process(plan, catalog), self.builder)
         self.lanes: dict[str, Lane] = {}
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))

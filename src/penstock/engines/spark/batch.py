@@ -30,7 +30,6 @@ from penstock.plan.nodes import (
     ROW_NUMBER,
     Distinct,
     Merge,
-    Node,
     NumberRows,
     Project,
     Select,
@@ -38,6 +37,7 @@ from penstock.plan.nodes import (
     Union,
     WindowAggregate,
 )
+from penstock.plan.physical import Physical
 from penstock.plan.windows import SlidingWindow
 
 TIMES = "__times"
@@ -64,8 +64,9 @@ class BatchLowering:
         """`sources` by lower-case name."""
         self.catalog, self.entrance = catalog, BatchEntrance(catalog, sources)
 
-    def lower(self, node: Node) -> DataFrame:
+    def lower(self, planned: Physical) -> DataFrame:
         """The DataFrame of a node, with all columns of its schema."""
+        node = planned.node
         match node:
             case Source():
                 return self.entrance.on_time(node).select(*[f"`{n}`" for n in node.schema.names])
@@ -74,37 +75,37 @@ class BatchLowering:
                 names = [f"`{n}`" for n in source.schema.names]
                 return self.entrance.judged(source).select(*names, number.alias(ROW_NUMBER))
             case Select():
-                rows, failed, (made,) = self._attempted(node, [node.predicate])
+                rows, failed, (made,) = self._attempted(planned, [node.predicate])
                 kept = rows.filter(made.value if failed is None else made.value & ~failed)
                 return kept.select(*[f"`{n}`" for n in node.schema.names])
             case Project():
-                rows, failed, values = self._attempted(node, [e for _, e in node.columns])
+                rows, failed, values = self._attempted(planned, [e for _, e in node.columns])
                 sound = rows if failed is None else rows.filter(~failed)
                 names = [name for name, _ in node.columns]
                 return sound.select(*[v.value.alias(n) for v, n in zip(values, names, strict=True)])
-            case Union(branches=branches):
-                frames = [self.lower(b) for b in branches]
-                result = frames[0]
-                for frame in frames[1:]:
-                    result = result.union(frame)
-                return result
-            case Merge(branches=branches):
-                return merged([self.lower(b) for b in branches], node)
-            case Distinct(input=below):
+            case Union():
+                return reduce(DataFrame.union, map(self.lower, planned.inputs))
+            case Merge():
+                return merged([self.lower(b) for b in planned.inputs], node)
+            case Distinct():
                 names = [f.name for f in node.schema.visible]
-                return self.lower(below).dropDuplicates(list(dict.fromkeys([*names, str(node.schema.time)])))
+                return self._below(planned).dropDuplicates(list(dict.fromkeys([*names, str(node.schema.time)])))
             case WindowAggregate(window=SlidingWindow() as window):
-                return windowed(self.lower(node.input), node, window, self.catalog)
+                return windowed(self._below(planned), node, window, planned.algorithm, self.catalog)
             case _:
                 raise UnsupportedError("Spark has no native operator for this.", where=node.label)
+
+    def _below(self, planned: Physical) -> DataFrame:
+        (below,) = planned.inputs
+        return self.lower(below)
 
     # Rows without a value
 
     def _attempted(
-        self, node: Select | Project, expressions: Sequence[Expression]
+        self, planned: Physical, expressions: Sequence[Expression]
     ) -> tuple[DataFrame, Column | None, list[Attempt]]:
         """The input with what only Python can compute, which of its rows fail, and the expressions."""
-        rows = self.lower(node.input)
+        rows = self._below(planned)
         attempts = Attempts(self.catalog.functions)
         made = [attempts.of(e) for e in expressions]
         for name, prepared in attempts.prepared:
@@ -112,17 +113,18 @@ class BatchLowering:
         flags = [a.failed for a in made if a.failed is not None]
         return rows, reduce(lambda a, b: a | b, flags) if flags else None, made
 
-    def failures(self, plan: Node) -> list[DataFrame]:
+    def failures(self, plan: Physical) -> list[DataFrame]:
         """The dead letters of the operators of a plan, none of one that cannot fail; of a stream read twice, once."""
-        entrances = {n.name.lower(): n for n in plan.walk() if isinstance(n, Source)}
-        nodes = [*entrances.values(), *(n for n in plan.walk() if not isinstance(n, Source))]
+        entrances = {p.node.name.lower(): p for p in plan.walk() if isinstance(p.node, Source)}
+        nodes = [*entrances.values(), *(p for p in plan.walk() if not isinstance(p.node, Source))]
         return [frame for node in nodes if (frame := self._failures(node)) is not None]
 
-    def _failures(self, node: Node) -> DataFrame | None:
+    def _failures(self, planned: Physical) -> DataFrame | None:
+        node = planned.node
         match node:
             case Select() | Project():
                 expressions = [node.predicate] if isinstance(node, Select) else [e for _, e in node.columns]
-                rows, failed, _ = self._attempted(node, expressions)
+                rows, failed, _ = self._attempted(planned, expressions)
                 if failed is None:
                     return None
                 bad = rows.filter(failed).select(*[f"`{n}`" for n in node.input.schema.names])
@@ -132,10 +134,10 @@ class BatchLowering:
                     return None
                 bad = dead
             case WindowAggregate(window=SlidingWindow() as window) if can_fail(node):
-                bad = failed_windows(self.lower(node.input), node, window, self.catalog)
+                bad = failed_windows(self._below(planned), node, window, planned.algorithm, self.catalog)
             case _:
                 return None
-        writer = LetterWriter(node, self.catalog)
+        writer = LetterWriter(planned, self.catalog)
 
         def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from writer(batches)

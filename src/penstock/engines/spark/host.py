@@ -25,7 +25,8 @@ from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.state import seal, unseal
 from penstock.plan.catalog import Catalog
-from penstock.plan.nodes import Node, Source
+from penstock.plan.nodes import Source
+from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import GraphNode, QueryGraph
 from penstock.runtime.side_outputs import SideOutputs
@@ -97,13 +98,14 @@ class Arrivals:
 class HostedGraph:
     """A query graph that is fed packed rows and gives tagged outputs."""
 
-    def __init__(self, plan: Node, catalog: Catalog, *, in_order: bool = True) -> None:
+    def __init__(self, planned: Physical, catalog: Catalog, *, in_order: bool = True) -> None:
         """Build the graph; it judges lateness by micro-batch. `in_order`: there are micro-batches, one after another.
 
         Without such an order nothing is late or too far ahead.
         """
         self.in_order = in_order
-        self.graph = QueryGraph(plan, Builder(catalog, by_row=False))
+        self.graph = QueryGraph(planned, Builder(catalog))
+        plan = planned.node
         self.schema = plan.schema
         self.sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
         first = next(iter(self.sources.values()))
@@ -215,14 +217,14 @@ class HostedGraph:
 class GraphProcessor(StatefulProcessor):
     """Hosts a graph in `transformWithStateInPandas`, one bucket per key."""
 
-    def __init__(self, plan: Node, catalog: Catalog) -> None:
+    def __init__(self, planned: Physical, catalog: Catalog) -> None:
         """The graph is built on the worker."""
-        self.plan, self.catalog = plan, catalog
+        self.planned, self.catalog = planned, catalog
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state and build the graph."""
         self.state = handle.getMapState("pages", "key string", "page binary")
-        self.hosted = HostedGraph(self.plan, self.catalog)
+        self.hosted = HostedGraph(self.planned, self.catalog)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """One micro-batch of one bucket."""
@@ -249,12 +251,12 @@ class GraphProcessor(StatefulProcessor):
 class BatchHost:
     """Runs a graph once over all rows of a bucket, for `applyInArrow`."""
 
-    plan: Node
+    planned: Physical
     catalog: Catalog
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """All packed rows of a bucket to tagged outputs."""
-        hosted = HostedGraph(self.plan, self.catalog, in_order=False)
+        hosted = HostedGraph(self.planned, self.catalog, in_order=False)
         arrivals = Arrivals()
         for stream, packed, note in zip(
             table.column("stream").to_pylist(),

@@ -21,7 +21,8 @@ from penstock.operators.relational.attempt import by_row
 from penstock.operators.relational.project import ProjectOperator
 from penstock.operators.relational.select import SelectOperator
 from penstock.plan.catalog import Catalog
-from penstock.plan.nodes import Node, Source, WindowAggregate
+from penstock.plan.nodes import Source, WindowAggregate
+from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 
 UNEXPLAINED = "No value on Spark"
@@ -31,7 +32,7 @@ UNEXPLAINED = "No value on Spark"
 class LetterWriter:
     """Writes the dead letters of one node."""
 
-    node: Node
+    planned: Physical
     catalog: Catalog
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -39,7 +40,7 @@ class LetterWriter:
 
         For an aggregate they are windows, keys and the reason; for a source, rows, why and the tick that condemned it.
         """
-        node = self.node
+        node = self.planned.node
         streams = ", ".join(dict.fromkeys(n.name for n in node.walk() if isinstance(n, Source)))
         is_aggregate = isinstance(node, WindowAggregate)
         schema = node.schema if isinstance(node, Source) else node.inputs[0].schema
@@ -51,7 +52,7 @@ class LetterWriter:
             rows = rows_of(table.select(list(range(len(schema)))).cast(schema.arrow))
             said = [table.column(i).to_pylist() for i in range(len(schema), table.num_columns)]
             if isinstance(node, Source):
-                reasons = self._refusals(node, rows, *said)
+                reasons = self._refusals(rows, *said)
             else:
                 reasons = said[0] if is_aggregate else self._reasons(rows)
             letters = [
@@ -60,9 +61,9 @@ class LetterWriter:
             ]
             yield from table_of(DEAD_SCHEMA, letters).to_batches()
 
-    def _refusals(self, source: Source, rows: list[Row], whys: list[str], ticks: list[int]) -> list[str]:
+    def _refusals(self, rows: list[Row], whys: list[str], ticks: list[int]) -> list[str]:
         """Why rows die where their stream enters."""
-        ingest = Builder(self.catalog).operator(source)
+        ingest = Builder(self.catalog).operator(self.planned)
         assert isinstance(ingest, Ingest)
         reasons = []
         for row, why, tick in zip(rows, whys, ticks, strict=True):
@@ -80,7 +81,7 @@ class LetterWriter:
 
     def _reasons(self, rows: list[Row]) -> list[str]:
         """Why an operator failed on rows."""
-        operator = Builder(self.catalog).operator(self.node)
+        operator = Builder(self.catalog).operator(self.planned)
         assert isinstance(operator, SelectOperator | ProjectOperator)
         reasons = []
         for row in rows:

@@ -14,7 +14,7 @@ from penstock.errors import CheckpointError
 from penstock.operators.state import FORMAT_VERSION, check_kind
 from penstock.plan.catalog import Catalog
 from penstock.plan.fingerprint import check
-from penstock.plan.nodes import Node
+from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import QueryGraph
 from penstock.storage.files import Place
@@ -22,9 +22,9 @@ from penstock.storage.files import Place
 MANIFEST = "manifest.json"
 
 
-def manifest_of(plan: Node, catalog: Catalog) -> dict[str, Any]:
+def manifest_of(planned: Physical, catalog: Catalog) -> dict[str, Any]:
     """The manifest of a query, but for the number of its buckets; it goes through JSON unchanged."""
-    return {"format": FORMAT_VERSION, **QueryGraph(plan, Builder(catalog, by_row=False)).describe()}
+    return {"format": FORMAT_VERSION, **QueryGraph(planned, Builder(catalog)).describe()}
 
 
 def keep_manifest(

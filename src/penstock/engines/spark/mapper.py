@@ -17,8 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engines.spark.buckets import bucket_ids
-from penstock.engines.spark.partitioning import bucket_of
+from penstock.engines.spark.buckets import bucket_ids, bucket_of
 from penstock.engines.spark.wire import Note, dump_note, pack
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.conform import DeadLetter, conform_table
@@ -49,7 +48,7 @@ class Mapper:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow`."""
-        builder = Builder(self.catalog, by_row=False)
+        builder = Builder(self.catalog)
         marks_of = builder.marks_of(self.source)
         tracker = tracker_for(self.source.progress, self.source.schema.domain, self.source.max_ahead)
         spread = [self._values(e, builder) for e in self.route]

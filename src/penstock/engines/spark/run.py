@@ -193,7 +193,7 @@ def _streaming(
 ) -> Any:
     """The streaming query, after every check."""
     fresh = query.hosted(buckets=buckets)
-    now = manifest_of(query.plan, query.catalog)
+    now = manifest_of(fresh.planned, query.catalog)
     kept = keep_manifest(home.place, now, buckets, buckets=fresh.buckets, named=fresh.named, sql=query.sql)
     control = home.place / "control"
     control.make_folder()

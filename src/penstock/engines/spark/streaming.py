@@ -20,7 +20,6 @@ from penstock.engines.spark.buckets import default_buckets
 from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.host import BatchHost, GraphProcessor
 from penstock.engines.spark.mapper import ControlMapper, Mapper
-from penstock.engines.spark.partitioning import routes
 from penstock.engines.spark.readers import CONTROL, loaded
 from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import SparkSource
@@ -29,7 +28,9 @@ from penstock.engines.spark.wire import PACKED, TAGGED, unpack
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.model.schema import Schema
 from penstock.plan.catalog import Catalog
-from penstock.plan.nodes import Node, Source
+from penstock.plan.distribution import SINGLE
+from penstock.plan.nodes import Source
+from penstock.plan.physical import Physical
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,20 @@ class Hosted:
     def __init__(
         self,
         spark: SparkSession,
-        plan: Node,
+        planned: Physical,
         catalog: Catalog,
         sources: Mapping[str, SparkSource],
         control: str | None = None,
         buckets: int | None = None,
     ) -> None:
         """`control` is a folder in which bounds from outside appear as JSON files; `buckets` a number to keep to."""
-        self.spark, self.plan, self.catalog, self.sources, self.control = spark, plan, catalog, sources, control
-        self.route = routes(plan)
-        self.buckets = 1 if self.route is None else buckets or default_buckets(spark)
-        self.named = all(sources[n.name.lower()].named for n in plan.walk() if isinstance(n, Source))
-        first = next(n for n in plan.walk() if isinstance(n, Source))
-        self.late_schema = late_schema(first.schema)
+        self.spark, self.planned, self.catalog, self.sources, self.control = spark, planned, catalog, sources, control
+        self.entrances = {p.node.name: p for p in planned.walk() if isinstance(p.node, Source)}
+        single = any(p.distribution == SINGLE for p in self.entrances.values())
+        self.buckets = 1 if single else buckets or default_buckets(spark)
+        self.named = all(sources[name.lower()].named for name in self.entrances)
+        first = next(iter(self.entrances.values()))
+        self.late_schema = late_schema(first.node.schema)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -77,15 +79,15 @@ class Hosted:
             # As text: Spark's reader of JSON passes over what is valid and no record, such as an empty array.
             reader = self.spark.readStream.option("cleanSource", "delete").format("text").option("path", self.control)
             bounds = loaded(self.spark, reader, CONTROL) if self.named else reader.load()
-            streams = tuple(dict.fromkeys(n.name for n in self.plan.walk() if isinstance(n, Source)))
-            packed = packed.union(bounds.mapInArrow(_function(ControlMapper(self.buckets, streams)), PACKED))
+            mapper = ControlMapper(self.buckets, tuple(self.entrances))
+            packed = packed.union(bounds.mapInArrow(_function(mapper), PACKED))
         return packed.groupBy("bucket").transformWithStateInPandas(
-            GraphProcessor(self.plan, self.catalog), outputStructType=TAGGED, outputMode="Append", timeMode="None"
+            GraphProcessor(self.planned, self.catalog), outputStructType=TAGGED, outputMode="Append", timeMode="None"
         )
 
     def tagged_batch(self) -> DataFrame:
         """The same over bounded DataFrames, each stream taken as one batch and closed at its end."""
-        host = BatchHost(self.plan, self.catalog)
+        host = BatchHost(self.planned, self.catalog)
 
         def apply(table: pa.Table) -> pa.Table:
             return host(table)
@@ -94,14 +96,13 @@ class Hosted:
         return self._packed().repartition(self.buckets, "bucket").groupBy("bucket").applyInArrow(apply, TAGGED)
 
     def _packed(self) -> DataFrame:
-        names = dict.fromkeys(n.name for n in self.plan.walk() if isinstance(n, Source))
-        nodes = {n.name: n for n in self.plan.walk() if isinstance(n, Source)}
         frames = []
-        for name in names:
-            source = self.sources[name.lower()]
-            route = self.route[name] if self.route is not None else ()
-            mapper = Mapper(nodes[name], self.catalog, route, self.buckets, source.corrupt_reason is not None)
-            columns: list[Any] = [f"`{n}`" for n in nodes[name].schema.names]
+        for name, entrance in self.entrances.items():
+            node, source = entrance.node, self.sources[name.lower()]
+            assert isinstance(node, Source)
+            keys = entrance.distribution.keys
+            mapper = Mapper(node, self.catalog, keys, self.buckets, source.corrupt_reason is not None)
+            columns: list[Any] = [f"`{n}`" for n in node.schema.names]
             if source.corrupt_reason is not None:
                 columns += [source.corrupt_reason, CORRUPT]
             frames.append(source.frame.select(*columns).mapInArrow(_function(mapper), PACKED))
@@ -109,7 +110,7 @@ class Hosted:
 
     def output(self, tagged: DataFrame, kind: str) -> DataFrame:
         """One kind of output as rows."""
-        schema = {"result": self.plan.schema, "late": self.late_schema, "dead": DEAD_SCHEMA}[kind]
+        schema = {"result": self.planned.node.schema, "late": self.late_schema, "dead": DEAD_SCHEMA}[kind]
         return rows_of(tagged, kind, schema)
 
 

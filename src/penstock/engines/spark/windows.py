@@ -29,12 +29,13 @@ from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
+from penstock.operators.aggregates.catalogue import Aggregate, find
 from penstock.operators.aggregates.columnar import ColumnarAggregate
 from penstock.operators.aggregates.functions import sum_overflow
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.operator import Rejected
 from penstock.plan.catalog import Catalog
-from penstock.plan.cost import choose_spark, without_distinct
+from penstock.plan.cost import COLUMNAR, without_distinct
 from penstock.plan.expressions import AggregateCall
 from penstock.plan.nodes import WindowAggregate
 from penstock.plan.windows import SlidingWindow
@@ -49,29 +50,35 @@ REASON = "__reason"
 """Why a group has no result in a window; null if it has."""
 
 
-def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, catalog: Catalog) -> DataFrame:
-    """Window aggregation over rows that have time, keys and arguments."""
-    result = _windows(rows, node, window, catalog)
+def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, way: str, catalog: Catalog) -> DataFrame:
+    """Window aggregation over rows that have time, keys and arguments, in the way that was planned."""
+    result = _windows(rows, node, window, way, catalog)
     return result.filter(F.col(REASON).isNull()).drop(REASON) if REASON in result.columns else result
 
 
 def can_fail(node: WindowAggregate) -> bool:
     """Whether an aggregate may have no value: a sum of bigint. Sums of wide decimals do not run here."""
-    return any(a.function == "sum" and _is_split_call(a) for a in node.aggregates)
+    return any(_record(a).lowering == "sum" and _is_split_call(a) for a in node.aggregates)
 
 
-def failed_windows(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, catalog: Catalog) -> DataFrame:
-    """The windows and groups that have no result: wid, window_start, window_end, keys and the reason."""
-    result = _windows(rows, without_distinct(node), window, catalog, failing=True)
+def failed_windows(
+    rows: DataFrame, node: WindowAggregate, window: SlidingWindow, way: str, catalog: Catalog
+) -> DataFrame:
+    """The windows and groups that have no result: wid, window_start, window_end, keys and the reason.
+
+    No distinct count fails, so they are found without those.
+    """
+    plain = "slide" if way == "slide and differences" else way
+    result = _windows(rows, without_distinct(node), window, plain, catalog, failing=True)
     names = [f"`{n}`" for n in node.schema.names[: 3 + len(node.keys)]]
     return result.filter(F.col(REASON).isNotNull()).select(*names, REASON)
 
 
 def _windows(
-    rows: DataFrame, node: WindowAggregate, window: SlidingWindow, catalog: Catalog, *, failing: bool = False
+    rows: DataFrame, node: WindowAggregate, window: SlidingWindow, way: str, catalog: Catalog, *, failing: bool = False
 ) -> DataFrame:
     ticks = ticks_of(f"`{window.attribute}`", window.domain) - long(window.origin)
-    match choose_spark(node).name:
+    match way:
         case "slide":
             return _slide(rows, node, window, ticks, catalog, failing=failing)
         case "slide and differences":
@@ -172,7 +179,7 @@ def _is_split(measure: Measure, schema: Schema) -> bool:
 
 
 def _operator(node: WindowAggregate, catalog: Catalog) -> ColumnarAggregate:
-    operator = Builder(catalog, aggregate="columnar").operator(node)
+    operator = Builder(catalog).window_aggregate(node, COLUMNAR)
     assert isinstance(operator, ColumnarAggregate)
     return operator
 
@@ -263,78 +270,64 @@ def _to_windows(rows: DataFrame, ticks: Column, window: SlidingWindow) -> DataFr
     return rows.withColumn("__wid", F.explode(ids))
 
 
+def _record(call: AggregateCall) -> Aggregate:
+    """What is known of a function; Spark's own operators run only those of the catalogue."""
+    found = find(call.function, distinct=call.distinct)
+    assert found is not None
+    return found
+
+
 def _is_split_call(call: AggregateCall) -> bool:
-    of_bigint = call.argument_type is not None and call.argument_type.name == "bigint"
-    return call.function in ("sum", "avg") and of_bigint
+    return _record(call).adds_bigints(call.argument_type)
 
 
 def _pane_parts(call: AggregateCall) -> list[tuple[str, Column]]:
     """What is computed per pane."""
+    record, name = _record(call), call.name
     argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")
+    counted = (f"{name}_n", F.count(argument))
     if _is_split_call(call):
         high, low = _halves(argument)
-        return [(f"{call.name}_h", F.sum(high)), (f"{call.name}_l", F.sum(low)), (f"{call.name}_n", F.count(argument))]
-    match call.function:
-        case "count":
-            return [(f"{call.name}_n", F.count(argument))]
-        case "sum":
-            return [(f"{call.name}_s", F.sum(argument))]
-        case "avg":
-            return [(f"{call.name}_s", F.sum(argument.cast("double"))), (f"{call.name}_n", F.count(argument))]
-        case "min":
-            return [(f"{call.name}_m", F.min(argument))]
-        case _:
-            return [(f"{call.name}_m", F.max(argument))]
+        return [(f"{name}_h", F.sum(high)), (f"{name}_l", F.sum(low)), counted]
+    assert record.measure is not None
+    gathered = _MEASURES[record.measure]
+    if record.lowering == "mean":
+        return [(f"{name}_v", gathered(argument.cast("double"))), counted]
+    return [(f"{name}_v", gathered(argument))]
 
 
+_JOINED: dict[str, Callable[[str], Column]] = {"count": F.sum, "sum": F.sum, "min": F.min, "max": F.max}
 Value = tuple[Column, Column | None]
 """An aggregate's value, and whether there is none though there should be; None where that cannot be."""
 
 
 def _window_value(call: AggregateCall) -> Value:
     """The window's value from its panes."""
+    record, name = _record(call), call.name
     if _is_split_call(call):
-        return _from_halves(call, F.sum(f"{call.name}_h"), F.sum(f"{call.name}_l"), F.sum(f"{call.name}_n"))
-    match call.function:
-        case "count":
-            return F.sum(f"{call.name}_n"), None
-        case "sum":
-            return F.sum(f"{call.name}_s").cast(str(call.type)), None
-        case "avg":
-            total, count = F.sum(f"{call.name}_s"), F.sum(f"{call.name}_n")
-            return F.when(count > 0, total / count), None
-        case "min":
-            return F.min(f"{call.name}_m"), None
-        case _:
-            return F.max(f"{call.name}_m"), None
+        return _from_halves(record, F.sum(f"{name}_h"), F.sum(f"{name}_l"), F.sum(f"{name}_n"))
+    assert record.measure is not None
+    value = _JOINED[record.measure](f"{name}_v")
+    if record.lowering == "mean":
+        count = F.sum(f"{name}_n")
+        return F.when(count > 0, value / count), None
+    return value.cast(str(call.type)), None
 
 
-def _from_halves(call: AggregateCall, high: Column, low: Column, count: Column) -> Value:
-    if call.function == "avg":
+def _from_halves(record: Aggregate, high: Column, low: Column, count: Column) -> Value:
+    if record.lowering == "mean":
         return _joined_mean(high, low, count), None
     total = _joined_sum(high, low)
     return total, total.isNull() & (count > 0)
 
 
-_WHOLE: dict[str, Callable[[Column], Column]] = {
-    "count": F.count,
-    "sum": F.sum,
-    "avg": F.avg,
-    "min": F.min,
-    "max": F.max,
-    "var_samp": F.var_samp,
-    "var_pop": F.var_pop,
-    "stddev_samp": F.stddev_samp,
-    "stddev_pop": F.stddev_pop,
-}
-
-
 def _whole(call: AggregateCall) -> Value:
     """The value of all rows of a window at once."""
+    record = _record(call)
     argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")
-    if call.distinct:
-        return F.count_distinct(argument), None
     if _is_split_call(call):
         high, low = _halves(argument)
-        return _from_halves(call, F.sum(high), F.sum(low), F.count(argument))
-    return _WHOLE[call.function](argument).cast(str(call.type)), None
+        return _from_halves(record, F.sum(high), F.sum(low), F.count(argument))
+    assert record.native is not None
+    function: Callable[[Column], Column] = getattr(F, record.native)
+    return function(argument).cast(str(call.type)), None

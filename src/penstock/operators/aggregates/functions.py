@@ -74,18 +74,6 @@ class AggregateFunction:
         return left if right is None else self.combine(left, right)
 
 
-def build(name: str, argument: DataType | None, result: DataType, *, distinct: bool = False) -> AggregateFunction:
-    """The built-in function of that name over that type of argument."""
-    if name == "count":
-        return _count(argument is None) if not distinct else _count_distinct()
-    if name in ("min", "max"):
-        return _extremum(name, argument)
-    if name in ("sum", "avg"):
-        assert argument is not None
-        return _sum(argument, result) if name == "sum" else _avg(argument, result)
-    return _moments(name)
-
-
 def _one(value: Any) -> int:
     return 1
 
@@ -102,7 +90,9 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _count(star: bool) -> AggregateFunction:
+def count(argument: DataType | None, result: DataType) -> AggregateFunction:
+    """How many values there are; without an argument, rows."""
+    star = argument is None
     return AggregateFunction(
         "count", _one, _add, _same, _subtract, counts_nulls=star, empty=0, arrow=("count",), from_arrow=_first_or_none
     )
@@ -115,7 +105,8 @@ def _first_or_none(parts: tuple[Any, ...]) -> Any:
 # The distinct values with how often each was put in, so that they can be taken out again.
 
 
-def _count_distinct() -> AggregateFunction:
+def count_distinct(argument: DataType | None, result: DataType) -> AggregateFunction:
+    """How many different values there are."""
     return AggregateFunction(
         "count_distinct", _once, _put_in, len, _take_out, empty=0, arrow=("distinct",), from_arrow=_each_once
     )
@@ -181,7 +172,9 @@ def sum_overflow(value: int | str = "it") -> EvaluationError:
     )
 
 
-def _sum(argument: DataType, result: DataType) -> AggregateFunction:
+def sum_of(argument: DataType | None, result: DataType) -> AggregateFunction:
+    """The sum: of integers and decimals exact, or an error; of floats as it comes."""
+    assert argument is not None
     if argument.is_decimal:
         return _decimals("sum", _DecimalSum(result))
     exact = not argument.is_fractional
@@ -247,7 +240,9 @@ def _avg_of(partial: tuple[Any, int]) -> float:
     return float(partial[0] / partial[1])
 
 
-def _avg(argument: DataType, result: DataType) -> AggregateFunction:
+def avg_of(argument: DataType | None, result: DataType) -> AggregateFunction:
+    """The mean."""
+    assert argument is not None
     if argument.is_decimal:
         return _decimals("avg", _DecimalAvg(result))
     exact = not argument.is_fractional
@@ -280,6 +275,16 @@ def _greatest_plain(left: Any, right: Any) -> Any:
 
 
 _ARROW_ORDERED = frozenset({"tinyint", "smallint", "int", "bigint", "timestamp", "date", "decimal"})
+
+
+def min_of(argument: DataType | None, result: DataType) -> AggregateFunction:
+    """The least value."""
+    return _extremum("min", argument)
+
+
+def max_of(argument: DataType | None, result: DataType) -> AggregateFunction:
+    """The greatest value."""
+    return _extremum("max", argument)
 
 
 def _extremum(name: str, argument: DataType | None) -> AggregateFunction:
@@ -318,11 +323,6 @@ class Spread:
     sample: bool
     root: bool
 
-    @classmethod
-    def of(cls, name: str) -> Spread:
-        """By SQL's name."""
-        return cls(sample=name.endswith("_samp"), root=name.startswith("stddev"))
-
     def __call__(self, moments: Moments) -> float | None:
         """None where the sample is a single value."""
         n = moments[0] - 1 if self.sample else moments[0]
@@ -337,8 +337,8 @@ def _moments_from_arrow(parts: tuple[Any, ...]) -> Moments | None:
     return (count, float(mean), float(variance) * count) if count else None
 
 
-def _moments(name: str) -> AggregateFunction:
-    spread = Spread.of(name)
+def moments(name: str, spread: Spread) -> AggregateFunction:
+    """A variance or a standard deviation."""
     return AggregateFunction(
         name,
         lift_moments,

@@ -17,14 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.batch import Batch, ticks_of
-from penstock.model.schema import DataType, Schema
+from penstock.model.schema import DataType
+from penstock.operators.aggregates.functions import Spread
 
 Array = np.ndarray
 Kind = Literal["rows", "count", "sum", "min", "max", "moments"]
+Lowering = Literal["count", "sum", "mean", "extreme", "spread"]
+"""What is made of a measure: itself, the sum if SQL can hold it, the sum divided by the count, a spread of moments."""
 Combine = Callable[[Array, Array], Array]
-SPREADS = frozenset({"var_samp", "var_pop", "stddev_samp", "stddev_pop"})
 SAFE = 2**62
-_FIXED = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "timestamp"})
 
 
 def infinite() -> np.errstate:
@@ -146,32 +147,30 @@ def values_of(batch: Batch, column: int) -> tuple[Array, Array | None]:
 class Result:
     """How an aggregate's value comes from measures, by their positions."""
 
-    function: str
     type: DataType
     value: int
     count: int
-
-    @property
-    def is_spread(self) -> bool:
-        """Whether it comes from moments."""
-        return self.function in SPREADS
+    """How many values it is of; for a count and for moments, which know, that is the value itself."""
+    lowering: Lowering
+    spread: Spread | None = None
+    """Which one, where it is a spread."""
 
     def overflows(self, measures: Sequence[Array]) -> list[int]:
         """The positions at which a sum is none that SQL can hold."""
         values = measures[self.value]
-        if self.function != "sum" or values.dtype != object:
+        if self.lowering != "sum" or values.dtype != object:
             return []
         return [at for at, v in enumerate(values) if not -(2**63) <= v < 2**63]
 
     def lower(self, measures: Sequence[Array]) -> pa.Array:
         """The column of results, none of which overflows."""
         values, counts = measures[self.value], measures[self.count]
-        if self.function == "count":
+        if self.lowering == "count":
             return pa.array(values, pa.int64())
-        if self.is_spread:
-            return self._lower_spread(values)
+        if self.spread is not None:
+            return _lower_spread(values, self.spread)
         empty = counts == 0
-        if self.function == "avg":
+        if self.lowering == "mean":
             with np.errstate(invalid="ignore", divide="ignore"):
                 return pa.array(values.astype(np.float64) / counts, pa.float64(), mask=empty)
         if values.dtype == object:
@@ -181,49 +180,10 @@ class Result:
             return pc.cast(pc.cast(array, pa.int64()), self.type.arrow)
         return pc.cast(array, self.type.arrow)
 
-    def _lower_spread(self, moments: Array) -> pa.Array:
-        degrees = moments[:, 0] - 1 if self.function.endswith("_samp") else moments[:, 0]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            variance = moments[:, 2] / degrees
-            values = np.sqrt(variance) if self.function.startswith("stddev") else variance
-        return pa.array(values, pa.float64(), mask=degrees <= 0)
 
-
-def plan_measures(
-    calls: Sequence[tuple[str, int | None, DataType, bool]], schema: Schema
-) -> tuple[tuple[Measure, ...], tuple[Result, ...]] | None:
-    """The measures of some aggregates, each given as function, column, result type and whether it is DISTINCT.
-
-    None if one of them is not a matter of numbers. The first measure is always the number of rows.
-    """
-    measures: list[Measure] = [Measure("rows")]
-
-    def place(measure: Measure) -> int:
-        if measure not in measures:
-            measures.append(measure)
-        return measures.index(measure)
-
-    results = []
-    for function, column, type_, distinct in calls:
-        if distinct or function not in ("count", "sum", "avg", "min", "max", *SPREADS):
-            return None
-        if column is None:
-            results.append(Result(function, type_, 0, 0))
-            continue
-        argument = schema.fields[column].type
-        if function == "count":
-            if argument.name not in _FIXED:
-                return None
-            at = place(Measure("count", column))
-            results.append(Result(function, type_, at, at))
-            continue
-        if argument.name not in _FIXED:
-            return None
-        if function in SPREADS:
-            value = place(Measure("moments", column, True))
-            results.append(Result(function, type_, value, value))
-            continue
-        kind: Kind = "sum" if function in ("sum", "avg") else "min" if function == "min" else "max"
-        value = place(Measure(kind, column, argument.is_fractional))
-        results.append(Result(function, type_, value, place(Measure("count", column))))
-    return tuple(measures), tuple(results)
+def _lower_spread(moments: Array, spread: Spread) -> pa.Array:
+    degrees = moments[:, 0] - 1 if spread.sample else moments[:, 0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = moments[:, 2] / degrees
+        values = np.sqrt(variance) if spread.root else variance
+    return pa.array(values, pa.float64(), mask=degrees <= 0)

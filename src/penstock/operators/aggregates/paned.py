@@ -25,13 +25,10 @@ class PanedAggregate(WindowAggregateOperator):
 
     kind = "paned wid"
 
-    def __init__(
-        self, schema: Schema, window: Sliding, grouping: Grouping, *, differential: bool | None = None
-    ) -> None:
-        """`differential` None takes it where every function allows."""
+    def __init__(self, schema: Schema, window: Sliding, grouping: Grouping, *, differential: bool = False) -> None:
+        """`differential` asks for functions that can all be taken out again."""
         super().__init__(schema, window, grouping)
-        exact = all(f.invert is not None for f in grouping.functions)
-        self.differential = exact and window.panes_per_window > 2 if differential is None else differential and exact
+        self.differential = differential
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Update the pane of every row."""

@@ -14,7 +14,6 @@ from typing import Any
 
 from penstock.model.batch import Row
 from penstock.operators.aggregates.functions import (
-    Spread,
     check_bigint,
     combine_moments,
     greatest,
@@ -72,7 +71,7 @@ def absorber(
 def emitter(keys: int, results: Sequence[Result]) -> Callable[[int, int, int, Groups], list[Row]]:
     """A function of window id, start, end and table that gives the result rows."""
     names = [f"k{i}" for i in range(keys)]
-    spreads = {f"spread{i}": Spread.of(r.function) for i, r in enumerate(results) if r.is_spread}
+    spreads = {f"spread{i}": r.spread for i, r in enumerate(results) if r.spread is not None}
     values = [_result(i, r) for i, r in enumerate(results)]
     row = _tuple(["wid", "start", "end", *names, *values])
     lines = [
@@ -132,12 +131,12 @@ def _add(at: int, measure: Measure) -> list[str]:
 
 def _result(at: int, result: Result) -> str:
     value, count = f"n[{result.value}]", f"n[{result.count}]"
-    if result.function == "count":
+    if result.lowering == "count":
         return value
-    if result.function == "avg":
+    if result.lowering == "mean":
         return f"({value} / {count} if {count} else None)"
-    if result.is_spread:
+    if result.spread is not None:
         return f"(None if {value} is None else spread{at}({value}))"
-    if result.function == "sum" and result.type.is_integer:
+    if result.lowering == "sum" and result.type.is_integer:
         return f"({value} if {value} is None or {-(2**63)} <= {value} < {2**63} else check_bigint(({value}, 1)))"
     return value

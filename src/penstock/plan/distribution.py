@@ -1,15 +1,16 @@
-"""How the state of a hosted plan is spread over Spark's partitions.
+"""How the rows of a plan may be spread over workers that share nothing.
 
-Every stateful operator works per group, so rows of one group must meet and other rows need not. The keys of the topmost
-stateful operator are traced down to each source; those that every stateful operator on the way also groups by can be
-used. Where none is left the whole plan runs in one bucket, which is always right and never parallel.
+Every operator with state works per group, so rows of one group must meet and other rows need not: it needs its input
+spread *by keys*, a numbering needs it in one place (*single*), and what has no state takes it in *any* way. The keys of
+the topmost operator with state are traced down to each source; those that every operator with state on the way also
+groups by can be used. Where none is left the whole plan runs in one place, which is always right and never parallel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Literal
 
 from penstock.model.schema import DOUBLE, FLOAT, DataType
 from penstock.plan.expressions import Call, Column, Expression
@@ -18,22 +19,50 @@ from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Sele
 Routes = dict[str, tuple[Expression, ...]]
 
 
+@dataclass(frozen=True)
+class Distribution:
+    """Which rows must meet: any spreading will do, those that are equal in some keys, or all."""
+
+    kind: Literal["any", "keys", "single"]
+    keys: tuple[Expression, ...] = ()
+
+    def __str__(self) -> str:
+        """For `explain`."""
+        return f"by {', '.join(map(str, self.keys))}" if self.keys else self.kind
+
+
+ANY, SINGLE = Distribution("any"), Distribution("single")
+
+
+def by_keys(keys: Iterable[Expression]) -> Distribution:
+    """Rows that are equal in the keys meet; without keys all do."""
+    made = tuple(keys)
+    return Distribution("keys", made) if made else SINGLE
+
+
+def needed(node: Node) -> Distribution:
+    """What a node needs of the rows that it is given."""
+    match node:
+        case WindowAggregate(input=below, keys=keys):
+            return by_keys(Column(k, below.schema[k].type) for k in keys)
+        case Distinct(input=below):
+            return by_keys(Column(f.name, f.type) for f in below.schema.visible)
+        case Merge():
+            return by_keys(_event(node))
+        case NumberRows():
+            return SINGLE
+        case _:
+            return ANY
+
+
 def routes(plan: Node) -> Routes | None:
-    """For each source the expressions by which its rows are spread, or None if everything must go to one bucket."""
+    """For each source the expressions by which its rows are spread, or None if everything must go to one place."""
     top = _topmost_stateful(plan)
     if top is None:
         # Nothing has state: any spreading is right, and time spreads well.
         return {n.name: (_time(n),) for n in plan.walk() if isinstance(n, Source)}
-    match top:
-        case WindowAggregate(input=below, keys=keys):
-            candidates = [Column(k, below.schema[k].type) for k in keys]
-        case Distinct(input=below):
-            candidates = [Column(f.name, f.type) for f in below.schema.visible]
-        case Merge():
-            below, candidates = top, _event(top)
-        case _:
-            return None
-    traced = [t for c in candidates if (t := _follow(below, c)) is not None]
+    below = top if isinstance(top, Merge) else top.inputs[0]
+    traced = [t for key in needed(top).keys if (t := _follow(below, key)) is not None]
     if not traced:
         return None
     return {source: tuple(t[source] for t in traced) for source in traced[0]}
@@ -46,8 +75,7 @@ def _topmost_stateful(plan: Node) -> Node | None:
         (node,) = node.inputs
     if isinstance(node, Source):
         return None
-    stateful = (WindowAggregate, Distinct, NumberRows, Merge)
-    if isinstance(node, Union) and not any(isinstance(n, stateful) for n in node.walk()):
+    if isinstance(node, Union) and all(needed(n) == ANY for n in node.walk()):
         return None
     return node
 
@@ -134,11 +162,3 @@ def _rename(expression: Expression, union: Node, branch: Node) -> Expression:
     """Branches of a union line up by position."""
     names = dict(zip(union.schema.names, branch.schema.fields, strict=True))
     return _substitute(expression, {old: Column(f.name, f.type) for old, f in names.items()})
-
-
-def bucket_of(hashes: Iterable[np.ndarray], rows: int, buckets: int) -> np.ndarray:
-    """The bucket of each row, from the hashes of its routing values."""
-    total = np.zeros(rows, np.uint64)
-    for values in hashes:
-        total = total * np.uint64(31) + values
-    return (total % np.uint64(buckets)).astype(np.int64)

@@ -1,0 +1,34 @@
+"""The record of an aggregate that a plan calls: of the catalogue, or made of a user's own.
+
+A user's aggregate has a row form only. Nothing is known of how much room its partials take.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import PlanError
+from penstock.model.schema import DataType
+from penstock.operators.aggregates.catalogue import Aggregate, find
+from penstock.operators.aggregates.functions import AggregateFunction, UserAggregate
+from penstock.plan.catalog import Catalog, closest
+from penstock.plan.expressions import USER, AggregateCall
+from penstock.plan.user_functions import aggregate_function
+
+
+def record_of(call: AggregateCall, catalog: Catalog) -> Aggregate:
+    """What is known of the function that is called."""
+    if call.function.startswith(USER):
+        name = call.function.removeprefix(USER)
+        if name not in catalog.aggregates:
+            raise PlanError("There is no such aggregate.", got=name, hint=closest(name, catalog.aggregates))
+        return _of_user(name, *catalog.aggregates[name])
+    found = find(call.function, distinct=call.distinct)
+    if found is None:
+        raise PlanError("There is no such aggregate.", got=str(call))
+    return found
+
+
+def _of_user(name: str, aggregate: UserAggregate, returns: DataType) -> Aggregate:
+    def row_form(argument: DataType | None, result: DataType) -> AggregateFunction:
+        return aggregate_function(name, aggregate, argument, result)
+
+    return Aggregate(USER + name, lambda argument: returns, row_form, bounded=False)

@@ -1,0 +1,66 @@
+"""The physical plan: a tree that says of every node of a logical plan how it runs, and why.
+
+One planner makes it (`planner`), `explain` prints it, engines run it, and nothing decides again. A physical node is one
+logical node with what was decided of it. It is plain data: it travels to workers as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from penstock.plan.cost import Choice
+from penstock.plan.distribution import ANY, Distribution
+from penstock.plan.nodes import Node
+from penstock.plan.useful import EVERY, Useful
+
+
+class Runs(Enum):
+    """Who runs a node."""
+
+    IN_PROCESS = "in-process"
+    NATIVE = "Spark, native"
+    SLIDING = "Spark"
+    """Natively, but for a total that slides over panes in Python."""
+    HOSTED = "Spark, hosted"
+    """By the operators that run in-process, in Spark's workers."""
+
+
+@dataclass(frozen=True)
+class Physical:
+    """A logical node and how it runs."""
+
+    node: Node
+    identity: str
+    """What its state, its statistics and its checkpoint are kept under, see `identity`."""
+    inputs: tuple[Physical, ...]
+    runs: Runs
+    algorithm: str
+    why: str = ""
+    """The reason, in words."""
+    choice: Choice | None = None
+    """What the algorithms that could do it would cost, where there are several."""
+    distribution: Distribution = ANY
+    """Of a source, how its rows are spread over workers; of another node, what it needs of the rows it is given."""
+    useful: Useful = EVERY
+    """The bounds that the consumer of its output can use."""
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether the query graph runs it in Spark's workers."""
+        return self.runs is Runs.HOSTED
+
+    @property
+    def how(self) -> str:
+        """One line for `explain`."""
+        said = [str(self.choice)] if self.choice is not None else []
+        if self.why:
+            said.append(self.why)
+        return f"{self.runs.value}: {'; '.join(said)}" if said else self.runs.value
+
+    def walk(self) -> Iterator[Physical]:
+        """This node and all below it, inputs after their consumer, as the logical plan walks."""
+        yield self
+        for below in self.inputs:
+            yield from below.walk()

@@ -1,0 +1,192 @@
+"""From a logical plan to a physical one: how each node runs, decided here and nowhere else.
+
+There are three lowerings. *In-process*, every node is an operator of the query graph. On Spark over *bounded*
+DataFrames, nodes are Spark's own operators, unless one of them cannot be: then the query graph is hosted, once per
+bucket of rows. On Spark as a *stream* the query graph is always hosted.
+
+Spark's own operators cannot run an aggregate written in Python, a sum of decimals so wide that Spark may give up though
+the result would fit, and merges that need to know who said what: of elements, with a driver that is to be believed,
+with an alarm that stops, or of floats that no key tells apart. And they answer differently under some settings of a
+session, which the caller names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.errors import PlanError
+from penstock.model.schema import DOUBLE, FLOAT
+from penstock.plan.aggregates import record_of
+from penstock.plan.catalog import Catalog
+from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spark
+from penstock.plan.distribution import SINGLE, Distribution, Routes, by_keys, needed, routes
+from penstock.plan.identity import Known, identities
+from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.physical import Physical, Runs
+from penstock.plan.useful import EVERY, Useful, useful_below
+from penstock.plan.windows import SlidingWindow
+
+BY_ROW, BY_BATCH = "judged by row", "judged by batch"
+"""How a source's rows are judged: in their order, or by the progress before their batch."""
+_WAYS = {
+    "slide": "native panes, then one total slides over the panes of each group, whatever RANGE/SLIDE is",
+    "slide and differences": "as slide, and distinct counts as running sums of differences, whatever RANGE/SLIDE is",
+    "copy panes": "native panes, whose partials are copied to their windows and aggregated again",
+    "copy rows": "native, rows copied to their windows: partials of these functions cannot be joined",
+}
+_VOLUME = Volume()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a lowering says of one node."""
+
+    runs: Runs
+    algorithm: str
+    why: str = ""
+    choice: Choice | None = None
+
+
+def in_process(plan: Node, catalog: Catalog, *, aggregate: str | None = None, volume: Volume = _VOLUME) -> Physical:
+    """Every node as an operator of the query graph; `aggregate` is the way that all window aggregates take."""
+
+    def decide(node: Node) -> Decision:
+        return _local(node, catalog, aggregate, volume)
+
+    return _planned(plan, decide, needed)
+
+
+def spark_batch(plan: Node, catalog: Catalog, setting: str | None = None, *, volume: Volume = _VOLUME) -> Physical:
+    """Over bounded DataFrames; `setting` is one of the session under which Spark's own operators mean another thing."""
+    if setting is not None or any(_needs_host(n, catalog) for n in plan.walk()):
+        return spark_streaming(plan, catalog, volume=volume)
+
+    def decide(node: Node) -> Decision:
+        return _native(node, catalog, volume)
+
+    return _planned(plan, decide, needed)
+
+
+def spark_streaming(plan: Node, catalog: Catalog, *, volume: Volume = _VOLUME) -> Physical:
+    """The query graph in Spark's workers, rows spread over them by what every operator with state groups by."""
+    spread = routes(plan)
+
+    def distribution(node: Node) -> Distribution:
+        return _spread(node, spread) if isinstance(node, Source) else needed(node)
+
+    def decide(node: Node) -> Decision:
+        return _hosted(node, catalog, volume)
+
+    return _planned(plan, decide, distribution)
+
+
+def _spread(source: Source, spread: Routes | None) -> Distribution:
+    return SINGLE if spread is None else by_keys(spread[source.name])
+
+
+def _planned(plan: Node, decide: Callable[[Node], Decision], distribution: Callable[[Node], Distribution]) -> Physical:
+    """The tree, each node with its identity; identities come in the order in which a plan walks."""
+    known = iter(identities(plan))
+
+    def visit(node: Node, useful: Useful) -> Physical:
+        own: Known = next(known)
+        said = decide(node)
+        inputs = tuple(visit(below, useful_below(node, useful)) for below in node.inputs)
+        return Physical(
+            node, own.identity, inputs, said.runs, said.algorithm, said.why, said.choice, distribution(node), useful
+        )
+
+    return visit(plan, EVERY)
+
+
+# In-process
+
+
+def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume) -> Decision:
+    runs = Runs.IN_PROCESS
+    match node:
+        case Source():
+            return Decision(runs, BY_ROW, "late rows judged one by one as they arrive")
+        case WindowAggregate(window=SlidingWindow()):
+            choice = _chosen(choose_aggregate(node, catalog, volume), aggregate, node)
+            return Decision(runs, choice.name, _holistic(node, catalog), choice)
+        case Distinct():
+            return Decision(runs, "DupElim", "hash table per instant, purged by punctuation")
+        case Merge(why=why, algorithm=algorithm):
+            return Decision(runs, algorithm, f"{why}; events by slices of time, given up when they are final")
+        case Union():
+            return Decision(runs, "Meld", "Meld, rows pass at once")
+        case Select() | Project() | NumberRows():
+            return Decision(runs, type(node).__name__, "pipelined, rows or Arrow")
+        case _:
+            return Decision(runs, type(node).__name__)
+
+
+def _holistic(node: WindowAggregate, catalog: Catalog) -> str:
+    """What is said of aggregates whose state grows with the values in it (thesis 6.2.2)."""
+    unbounded = [str(a) for a in node.aggregates if not record_of(a, catalog).bounded]
+    return f"{', '.join(unbounded)} may take more room the more values there are" if unbounded else ""
+
+
+def _chosen(choice: Choice, forced: str | None, node: Node) -> Choice:
+    """The cheapest algorithm, or the one that was asked for if it is one that can do it."""
+    if forced is None or forced == choice.name:
+        return choice
+    if forced not in choice.costs:
+        raise PlanError(
+            "This algorithm cannot run the aggregate.",
+            where=node.label,
+            got=forced,
+            hint=f"use one of {', '.join(choice.costs)}",
+        )
+    return Choice(forced, choice.costs)
+
+
+# On Spark
+
+
+def _native(node: Node, catalog: Catalog, volume: Volume) -> Decision:
+    match node:
+        case Source():
+            why = "a DataFrame has no order of arrival, so nothing in it is late"
+            return Decision(Runs.NATIVE, BY_ROW, why)
+        case WindowAggregate(window=SlidingWindow() as window):
+            choice = choose_spark(node, catalog, volume)
+            if window.is_tumbling and choice.name == "copy rows":
+                return Decision(Runs.NATIVE, choice.name, "one aggregation per window")
+            return Decision(Runs.SLIDING, choice.name, _WAYS[choice.name], choice)
+        case Merge(algorithm=algorithm):
+            why = "of whole replicas, each row as often as the one has it that has it most often; no alarm"
+            return Decision(Runs.NATIVE, algorithm, why)
+        case _:
+            return Decision(Runs.NATIVE, type(node).__name__)
+
+
+def _hosted(node: Node, catalog: Catalog, volume: Volume) -> Decision:
+    runs = Runs.HOSTED
+    match node:
+        case Source():
+            why = "late rows judged by the progress before the micro-batch, which travels as rows"
+            return Decision(runs, BY_BATCH, why)
+        case WindowAggregate(window=SlidingWindow()):
+            choice = choose_aggregate(node, catalog, volume)
+            pages = f"a page of state per {'window' if choice.name == WID else 'pane'}"
+            return Decision(runs, choice.name, "; ".join(filter(None, [pages, _holistic(node, catalog)])), choice)
+        case Merge(why=why, algorithm=algorithm):
+            return Decision(runs, algorithm, f"{why}; spread by payload, a page of state per slice of time")
+        case _:
+            return Decision(runs, type(node).__name__)
+
+
+def _needs_host(node: Node, catalog: Catalog) -> bool:
+    """Whether Spark's own operators cannot run a node."""
+    match node:
+        case Merge():
+            floats = any(f.type in (FLOAT, DOUBLE) for f in node.schema.fields)
+            keyless = node.key is None and node.algorithm != "R0"
+            return node.elements or node.driver != "leading" or node.on_divergence == "stop" or (floats and keyless)
+        case WindowAggregate():
+            return not all(record_of(a, catalog).is_native(a.argument_type) for a in node.aggregates)
+        case _:
+            return False

@@ -1,0 +1,26 @@
+"""Which bounds a node can use, told to those that feed it (thesis 8.1, the Describe idea).
+
+A bound is of use if it passes a multiple of a step, counted from an origin: for a window its SLIDE, for whatever has
+state of another kind one tick. Nodes that only pass rows on can use what their consumer can.
+"""
+
+from __future__ import annotations
+
+from penstock.plan.nodes import Merge, Node, Project, Select, Union, WindowAggregate
+from penstock.plan.windows import SlidingWindow
+
+Useful = tuple[int, int]
+"""A step and an origin."""
+EVERY: Useful = (1, 0)
+"""Every bound is of use."""
+
+
+def useful_below(node: Node, above: Useful) -> Useful:
+    """The bounds that a node can use, if its consumer can use those `above`."""
+    match node:
+        case WindowAggregate(window=SlidingWindow(slide=slide, origin=origin)):
+            return slide, origin
+        case Select() | Project() | Union() | Merge():
+            return above
+        case _:
+            return EVERY
