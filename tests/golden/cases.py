@@ -79,6 +79,25 @@ class Latest:
         return deque(sorted(data.elements()), maxlen=3)
 
 
+class Absorb:
+    """A user's aggregate that has None among its partials, and among the data of those."""
+
+    def lift(self, value: Any) -> Any:
+        return None if value < 0 else value
+
+    def combine(self, left: Any, right: Any) -> Any:
+        return None if left is None or right is None else (left + right) % 1000
+
+    def lower(self, partial: Any) -> Any:
+        return -1 if partial is None else partial
+
+    def to_state(self, partial: Any) -> Any:
+        return {"nothing": True} if partial is None else partial or None
+
+    def from_state(self, data: Any) -> Any:
+        return None if isinstance(data, dict) else data or 0
+
+
 @dataclass(frozen=True)
 class Golden:
     """A query, and how its rows come."""
@@ -105,6 +124,7 @@ class Golden:
         if self.merge is not None:
             flow.merge("s", list(names), **self.merge)
         flow.aggregate("spread", Spread, "bigint").aggregate("latest", Latest, "bigint")
+        flow.aggregate("absorb", Absorb, "bigint")
         flow.function("twice", _twice, "bigint")
         query: Any = flow.query(self.sql)
         found: LocalExecution = query.execution(in_process(query.plan, flow.catalog, aggregate=self.aggregate))
@@ -199,6 +219,8 @@ CASES = [
     Golden("wid-odd-keys", f"SELECT c, at, {EXACT} {SLIDING} FROM s GROUP BY c, at", aggregate="wid"),
     Golden("user-aggregates", f"SELECT k, spread(v) AS x, latest(v) AS y {SLIDING} FROM s GROUP BY k"),
     Golden("user-aggregates-tumbling", f"SELECT spread(v) AS x, latest(v) AS y {TUMBLING} FROM s", aggregate="wid"),
+    Golden("user-aggregates-none", f"SELECT k, absorb(v) AS x {SLIDING} FROM s GROUP BY k", aggregate="paned"),
+    Golden("user-aggregates-none-wid", f"SELECT k, absorb(v % 3) AS x {TUMBLING} FROM s GROUP BY k", aggregate="wid"),
     Golden(
         "nested-windows",
         f"SELECT max(n) AS m [RANGE 28, SLIDE 14, WA window_end] "

@@ -41,6 +41,14 @@ def _raise(t: dt.datetime) -> int:
     raise ValueError("not this one")
 
 
+def _exit(t: dt.datetime) -> int:
+    raise SystemExit(3)
+
+
+def _give_up(t: dt.datetime) -> int:
+    raise GeneratorExit
+
+
 def flow(source: object = ROWS) -> pk.Flow:
     made = pk.Flow().stream("s", source, time="ts")
     made.function("hour_of", lambda t: None if t is None else f"{t:%H:%M} {t.tzname()}", "string")
@@ -49,6 +57,8 @@ def flow(source: object = ROWS) -> pk.Flow:
     made.function("wrong", lambda t: "text", "bigint")
     made.function("raising", _raise, "bigint")
     made.function("exhausted", lambda t: next(iter(())), "bigint")
+    made.function("exiting", _exit, "bigint")
+    made.function("giving_up", _give_up, "bigint")
     made.function("huge", lambda t: 2**63, "bigint")
     made.function("torn", lambda t: "\ud800", "string")
     made.function("odd", lambda t: Odd(), "bigint")
@@ -84,6 +94,8 @@ def test_aggregates_see_and_give_datetimes() -> None:
         ("wrong", "does not fit its declared type (wrong): 'text' where bigint was declared"),
         ("raising", "A user function raised (raising): ValueError: not this one"),
         ("exhausted", "A user function raised (exhausted): StopIteration:"),
+        ("exiting", "A user function raised (exiting): SystemExit: 3"),
+        ("giving_up", "A user function raised (giving_up): GeneratorExit:"),
         ("huge", "does not fit its declared type (huge)"),
         ("torn", "does not fit its declared type (torn)"),
         ("odd", "does not fit its declared type (odd): a Odd where bigint was declared"),
@@ -101,15 +113,26 @@ def test_a_function_that_fails_costs_the_row_and_is_named(source: object, name: 
     assert query.counts["failed"] == 1
 
 
+def test_the_keyboards_interrupt_goes_through() -> None:
+    def interrupted(t: dt.datetime) -> int:
+        raise KeyboardInterrupt
+
+    query = (
+        pk.Flow().stream("s", ROWS, time="ts").function("f", interrupted, "bigint").query("SELECT f(ts) AS x FROM s")
+    )
+    with pytest.raises(KeyboardInterrupt):
+        query.collect()
+
+
 class Touchy(Latest):
     """Refuses a minute."""
 
-    def __init__(self, where: str) -> None:
-        self.where = where
+    def __init__(self, where: str, error: type[BaseException] = ValueError) -> None:
+        self.where, self.error = where, error
 
     def _refuse(self, where: str, value: dt.datetime) -> dt.datetime:
         if where == self.where and value.minute == 1:
-            raise ValueError("not that minute")
+            raise self.error("not that minute")
         return value
 
     def lift(self, value: dt.datetime) -> dt.datetime:
@@ -122,17 +145,18 @@ class Touchy(Latest):
         return self._refuse("lower", partial)
 
 
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
 @pytest.mark.parametrize("where", ["lift", "combine", "lower"])
-def test_an_aggregate_that_fails_costs_the_groups_window(where: str) -> None:
+def test_an_aggregate_that_fails_costs_the_groups_window(where: str, error: type[BaseException]) -> None:
     made = flow()
-    made.aggregate("touchy", Touchy(where), "timestamp")
+    made.aggregate("touchy", Touchy(where, error), "timestamp")
     query = made.query("SELECT touchy(ts) AS l [RANGE 4 minutes, SLIDE 2 minutes, WA ts] FROM s")
     got = query.collect()
     # windows that end at 2, 4, 6, 8 minutes past noon; the first two hold the minute that is refused
     assert got["window_end"].to_pylist() == [NOON + dt.timedelta(minutes=m) for m in (6, 8)]
     letters = query.dead_letters.to_pylist()
     assert [letter["reason"] for letter in letters] == [
-        "A user function raised (touchy): ValueError: not that minute"
+        f"A user function raised (touchy): {error.__name__}: not that minute"
     ] * 2
     assert [json.loads(letter["row"])["window_end"] for letter in letters] == [
         (NOON + dt.timedelta(minutes=m)).isoformat() for m in (2, 4)

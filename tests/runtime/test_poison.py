@@ -76,6 +76,38 @@ class Total:
         return partial[0]
 
 
+class Absorb:
+    """A sum that a negative value makes nothing of: None is a partial like any other."""
+
+    def lift(self, value: int) -> int | None:
+        return None if value < 0 else value
+
+    def combine(self, left: int | None, right: int | None) -> int | None:
+        return None if left is None or right is None else left + right
+
+    def lower(self, partial: int | None) -> int:
+        return -1 if partial is None else partial
+
+
+class Bare:
+    """A sum in which None is nothing: it can be taken out again, but does not tell whether a value is left."""
+
+    def lift(self, value: int) -> int | None:
+        return value or None
+
+    def combine(self, left: int | None, right: int | None) -> int | None:
+        return ((left or 0) + (right or 0)) or None
+
+    def invert(self, total: int | None, leaving: int | None) -> int | None:
+        return ((total or 0) - (leaving or 0)) or None
+
+    def lower(self, partial: int | None) -> int:
+        return partial or 0
+
+
+OWN = {"picky": Picky(), "total": Total(), "absorb": Absorb(), "bare": Bare()}
+
+
 def moody(value: int | None) -> object:
     if value is None:
         return -1
@@ -87,7 +119,7 @@ def moody(value: int | None) -> object:
 def catalog() -> Catalog:
     made = Catalog(
         functions={"moody": UserFunction("moody", moody, BIGINT)},
-        aggregates={"picky": (Picky(), BIGINT), "total": (Total(), BIGINT)},
+        aggregates={name: (own, BIGINT) for name, own in OWN.items()},
     )
     made.add_stream(StreamInfo("s", SCHEMA, bounded(30), StreamProperties()))
     return made
@@ -118,7 +150,7 @@ class Case:
 
     def expected(self) -> tuple[TDB, Letters]:
         rows = [("s", row) for batch in self.batches for row in batch]
-        came = outcome(self.plan, rows, functions={"moody": moody}, aggregates={"picky": Picky(), "total": Total()})
+        came = outcome(self.plan, rows, functions={"moody": moody}, aggregates=OWN)
         letters: Letters = Counter()
         for letter, n in came.dead.items():
             letters[letter.streams, letter.operator, kind(letter.reason), letter.row] += n
@@ -224,7 +256,10 @@ def test_what_dies_and_what_lives_is_what_the_oracle_says(form: str, case: Case)
 def test_every_way_to_aggregate_loses_the_same_groups(
     aggregate: str, rows: list[list[Row]], window: str, form: str
 ) -> None:
-    for functions in ("sum(w) AS s, count(*) AS n", "picky(v) AS p", "total(v) AS t", "total(v) AS t, total(w) AS u"):
+    for functions in (
+        "sum(w) AS s, count(*) AS n", "picky(v) AS p", "total(v) AS t", "total(v) AS t, total(w) AS u",
+        "absorb(v) AS a", "bare(v) AS b, total(v) AS t",
+    ):  # fmt: skip
         case = Case(f"SELECT k, {functions} {window} FROM s GROUP BY k", rows)
         result, letters = case.expected()
         got, dead = case.run(form, aggregate)

@@ -2,8 +2,9 @@
 
 A user sees timestamps as UTC datetimes and may give back a datetime, naive ones being UTC. What a function gives must
 fit the type it was registered with: a wrong value is an error that names the function, and not a null or a failure
-elsewhere. So is whatever the user's code raises. Either costs the row, or for an aggregate the window of the group, and
-nothing else. Both engines and the oracle call users' code through this module.
+elsewhere. So is whatever the user's code raises, also what asks for the process to exit; only the keyboard's interrupt
+goes through. Either costs the row, or for an aggregate the window of the group, and nothing else. Both engines and the
+oracle call users' code through this module.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from penstock.model.schema import DataType
 from penstock.model.time import from_ticks
 from penstock.operators.aggregates.functions import AggregateFunction, UserAggregate
 
+RAISED = (Exception, SystemExit, GeneratorExit)
+"""What a user's code raises that costs its row: all but the keyboard's interrupt."""
+
 
 def timestamp_aware(
     function: Callable[..., Any], times: Sequence[bool], returns: DataType, name: str = "function"
@@ -31,14 +35,14 @@ def timestamp_aware(
             if any_time:
                 values = tuple([shown(v) if is_time else v for v, is_time in zip(values, times, strict=True)])
             result = function(*values)
-        except Exception as error:
+        except RAISED as error:
             raise raised(name, error) from error
         return checked(result, returns, name)
 
     return apply
 
 
-def raised(name: str, error: Exception) -> EvaluationError:
+def raised(name: str, error: BaseException) -> EvaluationError:
     """The error for a user's code that raised one."""
     return EvaluationError(
         "A user function raised.",
@@ -88,11 +92,25 @@ def _brief(value: Any) -> str:
 
 
 # A user's aggregate that raises costs its group's window. The partial that stands for that is plain data, as all state.
+# To the operators a partial of None is one that no value has come to; a user's own None is a partial like any other, so
+# among operators and in state something else stands for it.
 
 _FAILED = "\0failed"
+_NONE = ("\0none",)
 
 
-def _failed(name: str, error: Exception) -> tuple[str, str]:
+def _kept(partial: Any) -> Any:
+    """A user's partial, or the data of one, as operators keep it."""
+    return _NONE if partial is None else partial
+
+
+def _own(partial: Any) -> Any:
+    """What the user gave."""
+    marked = type(partial) is tuple and len(partial) == 1 and type(partial[0]) is str and partial == _NONE
+    return None if marked else partial
+
+
+def _failed(name: str, error: BaseException) -> tuple[str, str]:
     own = isinstance(error, EvaluationError)
     return _FAILED, reason_of(error if own else raised(name, error))
 
@@ -110,8 +128,8 @@ class _Lift:
 
     def __call__(self, value: Any) -> Any:
         try:
-            return self.lift(shown(value) if self.is_time else value)
-        except Exception as error:
+            return _kept(self.lift(shown(value) if self.is_time else value))
+        except RAISED as error:
             return _failed(self.name, error)
 
 
@@ -127,8 +145,8 @@ class _Join:
         if failures:
             return min(failures)
         try:
-            return self.join(left, right)
-        except Exception as error:
+            return _kept(self.join(_own(left), _own(right)))
+        except RAISED as error:
             return _failed(self.name, error)
 
 
@@ -142,8 +160,8 @@ class _Lower:
         if is_failed(partial):
             raise Failure(partial[1])
         try:
-            result = self.lower(partial)
-        except Exception as error:
+            result = self.lower(_own(partial))
+        except RAISED as error:
             raise raised(self.name, error) from error
         return checked(result, self.returns, self.name)
 
@@ -153,7 +171,7 @@ class _UnlessFailed:
     convert: Callable[[Any], Any]
 
     def __call__(self, partial: Any) -> Any:
-        return partial if is_failed(partial) else self.convert(partial)
+        return partial if is_failed(partial) else _kept(self.convert(_own(partial)))
 
 
 def _unless_failed(convert: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:

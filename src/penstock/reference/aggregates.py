@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.schema import TIMESTAMP, DataType
 from penstock.plan.expressions import USER, AggregateCall
-from penstock.plan.user_functions import checked, raised, shown
+from penstock.plan.user_functions import RAISED, checked, raised, shown
 from penstock.reference.scalars import same
 
 _BIGINT = 2**63
@@ -76,7 +76,7 @@ def _user(call: AggregateCall, values: list[Any], user: Mapping[str, object]) ->
         for value in given[1:]:
             partial = function.combine(partial, function.lift(value))
         lowered = function.lower(partial)
-    except Exception as error:
+    except RAISED as error:
         raise raised(name, error) from error
     result: object = checked(lowered, call.type, name)
     return result

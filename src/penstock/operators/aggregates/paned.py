@@ -15,6 +15,7 @@ from penstock.model.batch import Batch
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.operators.aggregates.emission import WindowAggregateOperator
+from penstock.operators.aggregates.functions import Partial
 from penstock.operators.aggregates.partials import Grouping, Key, Table
 from penstock.operators.operator import Outputs
 from penstock.operators.windows.sliding import Sliding
@@ -24,6 +25,7 @@ class PanedAggregate(WindowAggregateOperator):
     """Partials per pane, windows from panes."""
 
     kind = "paned wid"
+    version = 2  # a user's own None is marked
 
     def __init__(self, schema: Schema, window: Sliding, grouping: Grouping, *, differential: bool = False) -> None:
         """`differential` asks for functions that can all be taken out again."""
@@ -168,9 +170,23 @@ class _Running:
                 self._recombine(key, left)
                 continue
             self.total[key] = [
-                total if leaving is None else function.invert(total, leaving)  # type: ignore[misc]
-                for function, total, leaving in zip(functions, self.total[key], partials, strict=True)
+                self._rest(key, at, total, leaving, left)
+                for at, (total, leaving) in enumerate(zip(self.total[key], partials, strict=True))
             ]
+
+    def _rest(self, key: Key, at: int, total: Partial, leaving: Partial, left: int) -> Partial:
+        """A total of a group without the partial of a pane; a user's own cannot say that no value is left in it."""
+        function = self.grouping.functions[at]
+        if leaving is None:
+            return total
+        if function.is_failed is not None and not self._is_held(key, at, left):
+            return None
+        return function.invert(total, leaving)  # type: ignore[misc]
+
+    def _is_held(self, key: Key, at: int, left: int) -> bool:
+        """Whether a value of the group has come to one of the panes that stay."""
+        tables = (self.pages.get(f"p{pane}") for pane in self.panes[left:])
+        return any(key in table and table[key][at] is not None for table in tables)
 
     def _recombine(self, key: Key, left: int) -> None:
         """The total of a group from its panes: a failure cannot be taken out of what it has spoiled."""

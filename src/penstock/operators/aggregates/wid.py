@@ -19,6 +19,7 @@ class WidAggregate(WindowAggregateOperator):
     """Partials per window."""
 
     kind = "wid"
+    version = 2  # a user's own None is marked
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Update every window of every row."""
