@@ -140,3 +140,34 @@ def test_what_is_no_row_among_rows_is_a_dead_letter(strange: Any, schema: str | 
 def test_a_list_without_any_row_is_refused(rows: list[Any]) -> None:
     with pytest.raises(StreamError, match="A list must hold dictionaries, elements or paths"):
         pk.Flow().stream("s", rows, time="t", schema="t bigint")
+
+
+MIXED: list[Any] = [
+    pk.linear("t", 0),
+    {"t": 1},
+    {"t": 12},
+    pk.linear("t", 10),
+    {"t": 4},
+    "no row",
+    pk.Insert((30,), 30, 31),
+]
+
+
+@pytest.mark.parametrize("schema", [None, "t bigint"])
+@pytest.mark.parametrize("cut", [0, 1])
+@pytest.mark.parametrize("made", [list, tuple, iter])
+def test_punctuation_and_elements_stand_among_the_rows_of_any_iterable(
+    made: Callable[[Any], Any], cut: int, schema: str | None
+) -> None:
+    #  1  12  | nothing below 10 comes any more |  4 is late  30 is an element
+    declared = "t bigint" if made is iter else schema
+    flow = pk.Flow().stream("s", made(MIXED[cut:]), time="t", schema=declared, progress=pk.bounded(100))
+    query: Any = flow.query("SELECT t FROM s")
+    assert query.collect()["t"].to_pylist() == [1, 12, 30]
+    assert query.late["row"].to_pylist() == ['{"t": 4}']
+    assert query.dead_letters["reason"].to_pylist() == ["not a row or an element"]
+
+
+def test_a_list_of_punctuation_alone_needs_a_schema() -> None:
+    with pytest.raises(StreamError, match="The columns of elements are not known"):
+        pk.Flow().stream("s", [pk.linear("t", 10)], time="t")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
@@ -59,13 +60,10 @@ def open_source(
         batches = _once(source)
         return LocalSource(final, lambda: _conformed(final, batches(), source.schema))
     if isinstance(source, Sequence) and not isinstance(source, bytes | bytearray):
-        if source and isinstance(source[0], Insert | Adjust | Punctuation):
-            return _element_source(source, declared)
-        rows = cast(Sequence[Mapping[str, object]], source)
-        if rows and not any(isinstance(r, Mapping) for r in rows):
-            raise StreamError("A list must hold dictionaries, elements or paths.", got=type(rows[0]).__name__)
-        final = declared or infer.from_rows([r for r in rows if isinstance(r, Mapping)], time, time_format)
-        return LocalSource(final, lambda: _in_batches(final, rows))
+        if source and not any(isinstance(item, Mapping | Insert | Adjust | Punctuation) for item in source):
+            raise StreamError("A list must hold dictionaries, elements or paths.", got=type(source[0]).__name__)
+        final = declared or infer.from_rows(_rows_among(source), time, time_format)
+        return LocalSource(final, lambda: _in_batches(final, source))
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | Mapping):
         return _iterable_source(source, declared)
     raise StreamError(
@@ -167,16 +165,31 @@ def _flat(parts: Iterable[tuple[Batch, list[DeadLetter]]]) -> Iterator[Item]:
             yield good
 
 
-def _in_batches(schema: Schema, rows: Sequence[Mapping[str, object]]) -> Iterator[Item]:
-    for start in range(0, len(rows), BATCH_ROWS):
-        portion = rows[start : start + BATCH_ROWS]
-        if not all(isinstance(r, Mapping) for r in portion):
-            yield from (_no_row(r) for r in portion if not isinstance(r, Mapping))
-            portion = [r for r in portion if isinstance(r, Mapping)]
-        good, dead = conform_rows(schema, portion)
-        yield from dead
-        if len(good):
-            yield good
+def _rows_among(items: Sequence[object]) -> list[Mapping[str, object]]:
+    """The rows of a list, of which its columns are told; elements do not tell them."""
+    rows: list[Mapping[str, object]] = [item for item in items if isinstance(item, Mapping)]
+    if not rows and any(isinstance(item, Insert | Adjust | Punctuation) for item in items):
+        raise StreamError(
+            "The columns of elements are not known.", hint="give schema='ts timestamp, …' for their payloads"
+        )
+    return rows
+
+
+def _in_batches(schema: Schema, items: Sequence[object]) -> Iterator[Item]:
+    """Rows in batches, and between them whatever else there is, in the order in which it stands."""
+    for start in range(0, len(items), BATCH_ROWS):
+        for are_rows, run in groupby(items[start : start + BATCH_ROWS], _is_row):
+            if are_rows:
+                good, dead = conform_rows(schema, cast(list[Mapping[str, object]], list(run)))
+                yield from dead
+                if len(good):
+                    yield good
+            else:
+                yield from (_element(item, schema) for item in run)
+
+
+def _is_row(item: object) -> bool:
+    return isinstance(item, Mapping)
 
 
 def _iterable_source(source: Iterable[object], declared: Schema | None) -> LocalSource:
@@ -198,15 +211,6 @@ def _iterable_source(source: Iterable[object], declared: Schema | None) -> Local
                 yield _element(item, schema)
 
     return LocalSource(schema, read)
-
-
-def _element_source(source: Sequence[object], declared: Schema | None) -> LocalSource:
-    if declared is None:
-        raise StreamError(
-            "The columns of elements are not known.", hint="give schema='ts timestamp, …' for their payloads"
-        )
-    schema = declared
-    return LocalSource(schema, lambda: (_element(item, schema) for item in source))
 
 
 def _element(item: object, schema: Schema) -> Item:
