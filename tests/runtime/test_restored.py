@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import penstock as pk
@@ -149,6 +149,36 @@ def test_restored_after_every_batch(
         outputs += disturbed.close()
     assert_same(tdb_of(expected), tdb_of(outputs))
     assert [p for p in expected if isinstance(p, Punctuation)] == [p for p in outputs if isinstance(p, Punctuation)]
+
+
+WAYS = ["paned", "paned differential"]
+
+
+@fewer
+@given(ways=st.lists(st.sampled_from(WAYS), min_size=12, max_size=12), gaps=st.sets(st.integers(0, 47)))
+@example(ways=[WAYS[1]] * 4 + [WAYS[0]] * 4 + [WAYS[1]] * 4, gaps=set())
+def test_panes_are_combined_where_they_were_taken_out_before_and_the_other_way_round(
+    ways: list[str], gaps: set[int]
+) -> None:
+    """What is cheaper is decided anew when a query is planned, and may be decided otherwise than by an earlier one."""
+    made = query(f"SELECT k, count(v) AS n, avg(c) AS ac {SLIDING} FROM s GROUP BY k", pk.ordered())
+
+    def fresh(way: str) -> Any:
+        return made.execution(in_process(made.plan, made.catalog, aggregate=way))
+
+    whole, changing = fresh("wid"), fresh(ways[0])
+    schema = whole.graph.sources["s"][0].operator.schema
+    expected: list[Batch | Punctuation] = []
+    outputs: list[Batch | Punctuation] = []
+    for at, way in enumerate(ways):
+        ticks = [t for t in range(4 * at, 4 * at + 4) if t not in gaps]
+        batch = Batch(schema, [(t, "ab"[t % 2], t, None, Decimal(t), None, None, None) for t in ticks])
+        snapshot = changing.snapshot()
+        changing = fresh(way)
+        changing.restore(snapshot)
+        expected += whole.feed("s", batch)
+        outputs += changing.feed("s", batch)
+    assert_same(tdb_of(expected + whole.close()), tdb_of(outputs + changing.close()))
 
 
 STRICT = StreamProperties(ordered=True, strictly_ordered=True, deterministic_ties=True, lifetime=None)

@@ -2,8 +2,9 @@
 
 A row costs one update, whatever RANGE/SLIDE is. When windows close, a window is either the one before it with the panes
 that left taken out and those that entered put in (differential: every function has an exact `invert`), or the
-combination of its panes. Panes are given up as soon as no open window holds them. State: one page per pane, a list of
-pane ids, and for the differential form the running window.
+combination of its panes; the planner says which, and may say otherwise when a query goes on. Panes are given up as soon
+as no open window holds them. State: one page per pane, a list of pane ids, and for the differential form the running
+window.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ class PanedAggregate(WindowAggregateOperator):
         if already is not None and wid <= already:
             return
         first_needed = self.window.first_pane(wid)
-        if self.differential:
-            _Running(self).retire(first_needed)
+        running = self._running()
+        if running is not None:
+            running.retire(first_needed)
         self.pages.put("closed", wid)
         self._purge(self.pages.get("panes") or [], first_needed)
 
@@ -82,7 +84,7 @@ class PanedAggregate(WindowAggregateOperator):
         if already is not None:
             wid = max(wid, already)
         end = min(first_open, last_of_all + 1)
-        running = _Running(self) if self.differential else None
+        running = self._running()
         while wid < end:
             lo = bisect_left(index, self.window.first_pane(wid))
             hi = bisect_left(index, self.window.end_pane(wid))
@@ -100,6 +102,14 @@ class PanedAggregate(WindowAggregateOperator):
                 running.retire(first_needed)
             self.pages.put("closed", first_open)
             self._purge(index, first_needed)
+
+    def _running(self) -> _Running | None:
+        """The running window, where there is one; what an earlier, differential run has left would go stale."""
+        if self.differential:
+            return _Running(self)
+        if self.pages.get("running") is not None:
+            self.pages.delete("running")
+        return None
 
     def _combine(self, panes: list[int]) -> Table:
         total: Table = {}
