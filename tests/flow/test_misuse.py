@@ -25,7 +25,7 @@ def wrong_ones() -> list[Any]:
     return [
         None, 5, -1, 2**80, 1.5, float("nan"), True, "", "nonsense", "é\0", b"x", (), ("x",), [], [None], [5], ["x"],
         {}, {"x": 5}, {5: None}, object(), int, lambda: 0, iter([5]), Path("nowhere"), pk.Insert(("x",), 1, 2),
-        pk.linear("vs", 5),
+        pk.linear("vs", 5), "\ud800", "9" * 5000, f"{'9' * 5000} seconds", f"decimal({'9' * 5000},1)",
     ]  # fmt: skip
 
 
@@ -203,3 +203,14 @@ def test_unknown_streams_and_options_are_named() -> None:
     assert unknown.value.hint == "did you mean 'policy'?"
     with pytest.raises(QueryError, match="A query is a text"):
         flow().query(b"SELECT t FROM s")  # type: ignore[arg-type]
+
+
+def test_a_bound_on_another_attribute_is_not_taken_for_one_on_the_time() -> None:
+    run = pk.Flow().stream("s", [], time="t", schema="t bigint, v int", progress=pk.bounded(100))
+    execution = run.query("SELECT t FROM s").execution()
+    with pytest.raises(PenstockError, match="the time is t") as caught:
+        execution.feed("s", pk.linear("v", 5))
+    assert "not the stream's time" in str(caught.value)
+    execution.pusher("s")((3, 9))
+    execution.close()
+    assert (execution.counts.late, execution.counts.on_time) == (0, 1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import ElementError
 from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
-from penstock.model.time import END_OF_TIME
+from penstock.model.time import END_OF_TIME, MIN_TICK
 
 bounds = st.dictionaries(st.sampled_from(["x", "y"]), st.integers(0, 4), min_size=1)
 constants = st.dictionaries(st.sampled_from(["k", "j"]), st.sampled_from(["a", "b"]))
@@ -73,6 +73,14 @@ def test_elements_that_cannot_be_are_refused() -> None:
         Adjust(("a",), 3, 3, 5)
     with pytest.raises(ElementError, match="at least one bound"):
         Punctuation(())
+    for bound in (END_OF_TIME + 1, MIN_TICK - 1):
+        with pytest.raises(ElementError, match="beyond the end of time"):
+            linear("ts", bound)
+    for wrong in (True, 1.0, "1", None):
+        with pytest.raises(ElementError, match="is an integer"):
+            linear("ts", wrong)  # type: ignore[arg-type]
+        with pytest.raises(ElementError, match="are integers"):
+            Insert(("a",), wrong, 5)  # type: ignore[arg-type]
 
 
 def test_an_adjust_is_late_by_the_earlier_of_its_ends() -> None:

@@ -3,10 +3,11 @@
 Two replicas, each a process that runs a query with windows and one that passes rows through, and two merges, one for
 each query. `PENSTOCK_KILLS` says how many kills (`make test-slow` asks for 60), `PENSTOCK_SEED` which.
 
-Most kills of a replica wait until one is in the middle of a micro-batch, and then for a moment drawn at random; the
-rest strike whatever is there, often a driver that has just been started again. A killed driver is replaced at once,
-while its JVM may still be there. Files are given as fast as the slower replica takes them. How many micro-batches were
-interrupted, before their record was put and after, is printed, and the test fails if they are few.
+Most kills of a replica let some micro-batches pass, wait until one is in the middle of the next (for a worker: until
+there is one), and then for a moment drawn at random; the rest strike whatever is there, often a driver that has just
+been started again. A killed driver is replaced at once, while its JVM may still be there. Files are given as fast as
+the slower replica takes them. How many micro-batches were interrupted, before their record was put and after, is
+printed, and the test fails if they are few, or if a kind of process was never killed.
 """
 
 from __future__ import annotations
@@ -70,15 +71,20 @@ class Pipelines:
     def behind(self) -> int:
         return min(batches(self.home, name, query) for name in REPLICAS for query in QUERIES)
 
+    @property
+    def recorded(self) -> int:
+        return sum(batches(self.home, name, query) for name in REPLICAS for query in QUERIES)
+
     # Killing
 
     def strike(self) -> None:
         """Kill one process, chosen at random, at a random moment."""
         name = self.rng.choice([*REPLICAS, *REPLICAS, *self.processes.running])
-        kind = "driver" if "merge" in name else self.rng.choice(["driver", "JVM", "worker", "whole"])
+        kind = "driver" if "merge" in name else self.rng.choice(["driver", "JVM", "worker", "worker", "whole"])
         if "merge" not in name and self.rng.random() < 0.8:
-            wait("a micro-batch", lambda: bool(self.busy()), self.feed)
-            name = self.rng.choice(self.busy() or [name])
+            self.let_pass(self.rng.choice((0, 0, 1, 2, 3)))
+            wait("a micro-batch", lambda: bool(self.busy(kind)), self.feed)
+            name = self.rng.choice(self.busy(kind) or [name])
             self.pause(self.rng.expovariate(3))
         else:
             self.pause(self.rng.uniform(0, 6))
@@ -99,9 +105,14 @@ class Pipelines:
             process = self.processes.running[name]
             wait(f"the end of {name} without its JVM", lambda: process.poll() is not None, lambda: None, 120)
 
-    def busy(self) -> list[str]:
-        """The replicas that are in a micro-batch."""
-        return [name for name in REPLICAS if self.open_batches(name)]
+    def let_pass(self, micro_batches: int) -> None:
+        """Until so many more have their record."""
+        wanted = self.recorded + micro_batches
+        wait("micro-batches", lambda: self.recorded >= wanted, self.feed)
+
+    def busy(self, kind: str) -> list[str]:
+        """The replicas that are in a micro-batch, and have what is to be killed."""
+        return [name for name in REPLICAS if self.open_batches(name) and self.processes.parts(name)[kind]]
 
     def pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -173,6 +184,8 @@ def test_killed_at_random(processes: Processes, tmp_path: Path) -> None:
     judge(tmp_path, pipelines.files)
     of_replicas = sum(n for what, n in pipelines.struck.items() if "merge" not in what)
     assert pipelines.interrupted.total() >= of_replicas // 2
+    if KILLS >= 30:
+        assert {what.partition(" of ")[0] for what in pipelines.struck} == {"driver", "JVM", "worker", "whole"}
 
 
 def judge(home: Path, files: int) -> None:

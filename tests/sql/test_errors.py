@@ -108,6 +108,10 @@ CASES = [
     ("SELECT ^abs(k) FROM nums", "A number is expected", "string"),
     ("SELECT ^year(v) FROM nums", "A timestamp or a date is expected", "int"),
     ("SELECT ^date_trunc('minute', k) FROM nums", "A timestamp or a date is expected", "string"),
+    ("SELECT ^count(DISTINCT *) AS n [RANGE 8, SLIDE 8, WA t] FROM nums", "not *", "name a column"),
+    ("SELECT '^\ud800' AS x, k FROM nums", "a character that is none", "'\\ud800'"),
+    ("SELECT k FROM nums WHERE k LIKE 'a^\udfff'", "a character that is none", "'\\udfff'"),
+    ("SELECT k AS `^\ud800` FROM nums", "a character that is none", "in a pair"),
     # Unions
     ("SELECT ^k FROM nums UNION SELECT k, v FROM nums", "different numbers of columns", "1 and 2"),
     ("SELECT ^k FROM nums UNION SELECT srcIP FROM main", "different time scales"),

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import SupportsIndex
 
 from penstock.errors import ElementError
-from penstock.model.time import END_OF_TIME
+from penstock.model.time import END_OF_TIME, MIN_TICK
 
 Payload = tuple[object, ...]
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value counts as an integer, as those of numpy do."""
-    return isinstance(value, SupportsIndex) and not isinstance(value, type)
+    """Whether a value counts as an integer, as those of numpy do and truth values do not."""
+    return isinstance(value, SupportsIndex) and not isinstance(value, type | bool)
 
 
 def _check_kinds(payload: object, *ticks: object) -> None:
@@ -38,6 +38,8 @@ def _check_bound(name: object, bound: object) -> None:
         raise ElementError("A punctuation names an attribute.", got=repr(name)[:200], hint="linear('ts', 60)")
     if not is_whole(bound):
         raise ElementError("A bound is an integer.", got=repr(bound)[:200], hint="ticks, or END_OF_TIME")
+    if not MIN_TICK <= bound <= END_OF_TIME:  # type: ignore[operator]
+        raise ElementError("A bound beyond the end of time.", got=repr(bound)[:200], hint="END_OF_TIME is the last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class Punctuation:
             )
         try:
             for name, bound in self.bounds:
-                if type(bound) is not int or type(name) is not str:
+                if type(bound) is not int or type(name) is not str or not MIN_TICK <= bound <= END_OF_TIME:
                     _check_bound(name, bound)
             for name, _ in self.constants:
                 if type(name) is not str:

@@ -112,7 +112,7 @@ _ALIASES = {
 def parse_type(text: str) -> DataType:
     """A type from its Spark SQL name, such as `bigint` or `decimal(10,2)`."""
     name = text.strip().lower()
-    match = re.fullmatch(r"(?:decimal|numeric|dec)(?:\((\d+)(?:\s*,\s*(\d+))?\))?", name)
+    match = re.fullmatch(r"(?:decimal|numeric|dec)(?:\((\d{1,9})(?:\s*,\s*(\d{1,9}))?\))?", name)
     if match:
         precision, scale = int(match.group(1) or 10), int(match.group(2) or 0)
         if not (1 <= precision <= MAX_PRECISION and scale <= precision):

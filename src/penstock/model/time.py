@@ -105,6 +105,8 @@ class Span:
         return f"{self.amount} {self.unit}".strip()
 
 
+MOST_DIGITS = 100
+"""So many digits may a length have; no tick has more than 19."""
 _SPAN = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
 
 
@@ -123,6 +125,8 @@ def parse_span(text: str) -> Span:
 
 def make_span(number: str, unit: str) -> Span:
     """A span from a number as written and a known unit, in a finer unit where the number has a fraction."""
+    if len(number) > MOST_DIGITS:
+        raise StreamError("The length is too great.", got=f"{number[:20]}… of {len(number)} digits")
     if "." not in number:
         return Span(int(number), unit)
     whole, _, fraction = number.partition(".")

@@ -315,6 +315,8 @@ class GroupingBinder:
             if len(of) != 1:
                 raise below.error("DISTINCT takes one expression here.", node)
             (inner,) = of
+            if isinstance(inner, exp.Star):
+                raise below.error("DISTINCT takes an expression, not *.", node, hint="name a column")
         if any(aggregate_name(n, self.catalog) for n in inner.walk()):
             raise below.error("An aggregate cannot stand inside another.", node, hint="use a sub-query")
         return (None if isinstance(inner, exp.Star) else below.bind(inner)), distinct

@@ -101,6 +101,14 @@ def _tokens(sql: str) -> list[Token]:
             hint=f"write it with less than {LONGEST:,}",
         )  # fmt: skip
     try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        line, column = line_and_column(sql, error.start)
+        raise QueryError(
+            "The query holds a character that is none.", sql=sql.encode(errors="replace").decode(), line=line,
+            column=column, got=ascii(sql[error.start]), hint="a surrogate must stand in a pair",
+        ) from None  # fmt: skip
+    try:
         return DIALECT.tokenize(sql)
     except TokenError as error:
         found = re.search(r"from \d+:(\d+)", str(error))

@@ -226,6 +226,12 @@ def place_of(given: str | os.PathLike[str] | Place) -> Place:
             got=repr(text)[:200] if text else "an empty text",
             hint="give a folder, or a URI such as s3://…",
         )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise StorageError(
+            "The name of a place must be UTF-8.", got=ascii(text)[:200], hint="rename the folder or the file"
+        ) from None
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _local(os.path.abspath(os.path.expanduser(text)))

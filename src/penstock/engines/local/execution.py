@@ -93,7 +93,18 @@ class LocalExecution:
             if got is wanted or got.fields == wanted.fields:
                 return
             raise StreamError("A batch has other columns than its stream.", where=stream, got=got.ddl, hint=wanted.ddl)
-        if not isinstance(item, Punctuation | DeadLetter):
+        if isinstance(item, Punctuation):
+            time = self.graph.sources[stream][0].plan.schema.time
+            unknown = [name for name, _ in item.bounds if name != time]
+            if unknown:
+                raise StreamError(
+                    "A punctuation bounds what is not the stream's time.",
+                    where=stream,
+                    got=", ".join(unknown),
+                    hint=f"the time is {time}",
+                )
+            return
+        if not isinstance(item, DeadLetter):
             raise StreamError(
                 "This cannot be fed to a stream.",
                 where=stream,
