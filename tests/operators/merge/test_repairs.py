@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import MergeError
 from penstock.model.elements import Adjust, Element, Insert, linear
+from penstock.model.plain import decode, encode
 from penstock.model.tdb import TDB, tdb
 from penstock.model.time import END_OF_TIME
 from penstock.operators.merge.base import LogicalMerge
@@ -13,6 +14,7 @@ from penstock.operators.merge.baselines import R3Minus
 from penstock.operators.merge.divergence import Watch
 from penstock.operators.merge.index import SPARE
 from penstock.operators.merge.ordered import R0, R1, R2
+from penstock.operators.merge.pages import flatten, unflatten
 from penstock.operators.merge.r3 import R3
 from penstock.operators.merge.r4 import R4
 from penstock.operators.merge.trail import Trail
@@ -208,6 +210,27 @@ def test_r1_neither_doubles_nor_loses_when_an_input_is_replayed_without_a_word()
     assert run(again, *[("a", e) for e in (w4, x5, y5, w4, x5, y5)]) == [w4, x5, y5]
     other = R1(["a", "b"])
     assert run(other, *[("a", w4), ("a", x5)], *[("b", e) for e in (w4, x5, w4, x5)], ("a", y5)) == [w4, x5, y5]
+    beyond = R1(["a", "b"])
+    assert run(beyond, *[("a", e) for e in (w4, stable(5), x5, y5, w4, x5, y5)]) == [w4, stable(5), x5, y5]
+
+
+@pytest.mark.parametrize("bound", [[], [stable(5)]], ids=["disorder", "below its bound"])
+def test_r1_goes_on_counting_after_an_insert_that_was_put_aside(bound: list[Element]) -> None:
+    late, x5, y5, w5 = Insert(("late",), 4, 5), Insert(X, 5, 6), Insert(Y, 5, 6), Insert(W, 5, 6)
+    merge = R1(["a", "b"], watch=Trail())
+    output = run(merge, *[("a", e) for e in (*bound, x5, late, y5, late, late, w5, END)])
+    output += run(merge, *[("b", e) for e in (x5, y5, w5, END)])
+    assert [e for e in output if isinstance(e, Insert)] == [x5, y5, w5]
+    assert [m.element for m in merge.missteps] == [late] * 3
+    assert not merge.divergences
+
+
+def test_r1_knows_a_replay_after_it_went_on_from_a_snapshot() -> None:
+    w4, x5, y5 = Insert(W, 4, 9), Insert(X, 5, 9), Insert(Y, 5, 9)
+    merge = R1(["a"])
+    output = run(merge, *[("a", e) for e in (w4, x5, y5, w4)])
+    (again,) = unflatten(decode(encode(flatten(merge))), R1(["a"]))
+    assert output + run(again, ("a", x5), ("a", y5)) == [w4, x5, y5]
 
 
 # What is kept

@@ -50,7 +50,7 @@ class Input:
     """What it brought before it joined, where that must wait."""
     tie_start: int = MIN_TICK
     ties: int = 0
-    """How many inserts it has brought of the start that it brought last."""
+    """How many inserts it has brought of the start that it brought last; below zero once its starts went back."""
     excused_to: int = MIN_TICK
     """What ends before this it was told to skip."""
     bit: int = 0

@@ -86,7 +86,7 @@ class MergeOperator(Operator):
     """Merges replicas that arrive on its ports."""
 
     kind = "lmerge"
-    version = 2
+    version = 3
 
     def __init__(
         self,

@@ -7,7 +7,8 @@ otherwise the whole payload, floats within their tolerance; the first that comes
 
 Each input must keep the order that was declared: an insert behind one that the same input brought before is put aside
 with the reason, and so is a repeat where there can be none. Nothing tells whether such an insert was ever put out, so
-it is never dropped unseen. An input whose starts go back without a word may be replayed: R1 counts its ties anew.
+it is never dropped unseen. An input whose starts go back without a word may be replayed: when it then brings the first
+of a tie again, R1 counts its ties anew; when it brings another, what went back was alone, and the count goes on.
 
 An input that attached late is complete only from some time on, so its inserts are held until the output is there: they
 would make the events between look old.
@@ -62,7 +63,6 @@ class OrderedMerge(LogicalMerge):
         """Put it out if it is new; below the output's own bound nothing is."""
         vs = element.vs
         if vs < each.least:
-            self.goes_back(each)
             how = "strictly ordered" if self.step else "ordered"
             last = each.least - self.step
             self.put_aside(each, element, f"a start of {vs} after one of {last} in a stream declared {how}")
@@ -128,9 +128,6 @@ class OrderedMerge(LogicalMerge):
         """What it brought of the start that it is at."""
         if self.watch is not None:
             self.watch.forget(each)
-
-    def goes_back(self, each: Input) -> None:
-        """An input's starts go back."""
 
     @property
     def divergences(self) -> list[Divergence]:
@@ -218,6 +215,8 @@ class R1(OrderedMerge):
 
     name = "R1"
     _ties_out = 0
+    _first: Payload | None = None
+    """What was put out first of the greatest start: by it an input that is replayed is known."""
 
     def push(self, name: str, element: Element) -> list[Element]:
         """A tie that is known is quickly counted and done with."""
@@ -226,7 +225,7 @@ class R1(OrderedMerge):
             each = self.inputs.get(name)
             if each is not None and each.joined and vs >= each.least:
                 place = each.ties + 1 if vs == each.tie_start else 1
-                if place <= self._ties_out:
+                if 0 < place <= self._ties_out:
                     each.tie_start, each.ties, each.least = vs, place, vs
                     self.counts.inserts_in += 1
                     if self.watch is not None:
@@ -237,25 +236,33 @@ class R1(OrderedMerge):
     def is_new(self, each: Input, element: Insert) -> bool:
         """By its place among the ties of its start; an input counts from the first of them."""
         vs = element.vs
-        if vs == each.tie_start:
+        if vs != each.tie_start:
+            each.tie_start, each.ties = vs, 1
+        elif each.ties >= 0:
             each.ties += 1
         else:
-            each.tie_start, each.ties = vs, 1
+            replayed = self._first is not None and alike(self._first, element.payload)
+            each.ties = 1 if replayed else 1 - each.ties
         return vs > self.max_vs or (vs == self.max_vs and each.ties > self._ties_out)
 
     def take(self, each: Input, element: Insert) -> None:
         """One more tie, or the first of a new start."""
-        self._ties_out = self._ties_out + 1 if element.vs == self.max_vs else 1
+        if element.vs == self.max_vs:
+            self._ties_out += 1
+        else:
+            self._ties_out, self._first = 1, element.payload
         self.max_vs = self.oldest_new = element.vs
 
     def forget(self, each: Input) -> None:
         """Its count."""
         super().forget(each)
-        self.goes_back(each)
-
-    def goes_back(self, each: Input) -> None:
-        """It may be replayed: its ties are counted anew."""
         each.tie_start, each.ties = MIN_TICK, 0
+
+    def reject(self, each: Input, element: Element, reason: str) -> None:
+        """If its starts go back it may be replayed, or one insert was out of order: its next tie tells which."""
+        super().reject(each, element, reason)
+        if isinstance(element, Insert) and element.vs < each.tie_start:
+            each.ties = -abs(each.ties)
 
 
 class R2(OrderedMerge):

@@ -58,12 +58,12 @@ def _merge(kind: type[LogicalMerge], plain: str, parts: str = "", later: str = "
 _REVISABLE = "index leader voters waiting early"
 PARTS = (
     _merge(R0, "max_vs oldest_new"),
-    _merge(R1, "max_vs oldest_new _ties_out"),
+    _merge(R1, "max_vs oldest_new _ties_out", later="_first"),
     _merge(R2, "max_vs oldest_new _seen _like"),
     _merge(R3, "frozen undecided", _REVISABLE),
     _merge(R4, "frozen undecided _latest", _REVISABLE),
     _merge(R3Minus, "ends shown", "likeness"),
-    _merge(CleanseThenR1, "max_vs oldest_new _ties_out raw", "cleansers", "_like"),
+    _merge(CleanseThenR1, "max_vs oldest_new _ties_out raw", "cleansers", "_like _first"),
     _part(
         Input,
         "input",

@@ -37,7 +37,8 @@ class Part:
     made: frozenset[str] = frozenset()
     """Attributes that follow from the others, or from the settings of the merge."""
     later: tuple[str, ...] = ()
-    """Attributes that are plain data and that older pages do not have: there they stay as in a new merge."""
+    """Attributes that are plain data and that older pages do not have, in the order in which they were added: there
+    they stay as in a new merge."""
 
     def write(self, value: Any, number: Number) -> tuple[Any, ...]:
         """What is kept of an object, which must have nothing else."""
@@ -60,8 +61,7 @@ class Part:
         """Give an object what was kept of it."""
         found: Any
         names = (*self.plain, *self.parts)
-        if len(kept) > len(names):
-            names += self.later
+        names += self.later[: len(kept) - len(names)]
         for attribute, held in zip(names, kept, strict=True):
             if attribute not in self.parts or held is None:
                 found = held
