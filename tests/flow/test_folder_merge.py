@@ -218,6 +218,24 @@ def test_a_replica_that_drove_is_left_out_and_another_rule_followed(tmp_path: Pa
     assert merged(tmp_path, "b", "c").ended  # again another rule, after the end
 
 
+def test_a_replica_that_drives_may_be_left_out_and_come_back(tmp_path: Path) -> None:
+    rows = [(t, "k", 0) for t in range(40)]
+    a, b, c = (pipeline(tmp_path / name, rows, disorder=0) for name in "abc")
+    driver = str(tmp_path / "a")
+    for names, bound in ((("a", "b", "c"), "9"), (("b", "c"), "29"), (("b", "c"), "35"), (("a", "b", "c"), "35")):
+        if bound == "9":
+            a.write(10)
+            b.write(30)
+        elif bound == "35":
+            c.write(36)
+        merge = merged(tmp_path, *names, driver=driver)
+        merge.take_all()
+        assert merge.progress["bound"] == bound
+        merge.close()
+    with pytest.raises(MergeError, match="no such driver"):
+        merged(tmp_path, "b", "c", driver=str(tmp_path / "x"))
+
+
 def aside(merge: FolderMerge) -> list[str]:
     assert merge.log is not None
     place = merge.home.place / "dead"

@@ -241,8 +241,9 @@ def test_an_input_that_fails_leaves_and_the_last_one_is_an_error() -> None:
     assert pk.tdb(merge) == pk.tdb(TWO)
     assert merge.ended
     assert isinstance(merge.failures["a"], OSError)
-    with pytest.raises(MergeError, match=r"A source failed, and no other input can go on"):
+    with pytest.raises(MergeError, match=r"A source failed, and no other input can go on") as caught:
         list(pk.merge({"a": failing()}, properties=KEYED))
+    assert caught.value.hint.startswith("put the source right and merge again")
 
 
 def test_many_elements_are_read_no_further_ahead_than_they_are_wanted() -> None:
@@ -340,6 +341,39 @@ def test_a_snapshot_is_of_inputs_by_name() -> None:
     merge.detach("b")
     with pytest.raises(CheckpointError, match="of other inputs"):
         pk.merge({"a": ONE, "b": TWO}, properties=KEYED).restore(merge.snapshot())
+
+
+@pytest.mark.parametrize("options", [{"driver": "a", "away": ["a"]}, {"driver": "c"}, {}, {"driver": "majority"}])
+def test_a_snapshot_from_while_the_driver_was_away_is_restored(options: dict[str, Any]) -> None:
+    first = pk.merge({"a": [], "b": [], "c": []}, properties=KEYED, driver="a")
+    output = first.push("b", Insert(P, 1, 5)) + first.push("c", Insert(P, 1, 5)) + first.detach("a")
+    output += first.push("b", stable(3))
+    later = pk.merge({"b": [], "c": []}, properties=KEYED, **options)
+    assert later.restore(first.snapshot()) == []
+    output += later.push("b", stable(END_OF_TIME)) + later.push("c", stable(END_OF_TIME))
+    assert output == [Insert(P, 1, 5), stable(3), stable(END_OF_TIME)]
+
+
+def test_another_driver_speaks_when_a_snapshot_is_restored() -> None:
+    first = pk.merge({"a": [], "b": []}, properties=KEYED, driver="a")
+    assert first.push("b", Insert(P, 1, 5)) + first.push("b", stable(9)) == [Insert(P, 1, 5)]
+    assert pk.merge({"a": [], "b": []}, properties=KEYED, driver="b").restore(first.snapshot()) == [stable(9)]
+
+
+def test_a_driver_that_is_away_drives_when_it_comes_back() -> None:
+    merge = pk.merge({"a": [], "b": []}, properties=KEYED)
+    merge.detach("a")
+    merge.follow("a")
+    assert merge.push("b", stable(3)) == [stable(3)]  # b stands in
+    merge.attach("a")
+    assert merge.push("b", stable(7)) == []
+    assert merge.push("a", stable(5)) == [stable(5)]
+
+
+@pytest.mark.parametrize("away", ["a", 5, [5], None])
+def test_inputs_that_are_away_are_a_list_of_names(away: Any) -> None:
+    with pytest.raises(MergeError, match="Inputs that are away are a list of names"):
+        pk.merge([ONE, TWO], away=away)
 
 
 def test_another_input_may_drive_from_now_on() -> None:

@@ -111,7 +111,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Merge.restart": {"name": "a"},
     "Merge.restore": {"snapshot": merge().snapshot()},
 }
-OPTIONS = {"properties", "algorithm", "policy", "lag", "driver", "on_divergence"}
+OPTIONS = {"properties", "algorithm", "policy", "lag", "driver", "away", "on_divergence"}
 """Those of `pk.merge`, which its signature does not tell."""
 
 

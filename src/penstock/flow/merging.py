@@ -46,6 +46,7 @@ Source = Iterable[Element] | LocalQuery
 _ANYTHING = StreamProperties(insert_only=False)
 DEFAULT_POLICY = "first seen"
 OPTIONS = ("properties", "algorithm", "policy", "lag", "driver", "on_divergence")
+LOCAL_OPTIONS = (*OPTIONS, "away")
 FRAME_OPTIONS = ("time", "progress", "schema", "elements", "key", *OPTIONS)
 _log = logging.getLogger("penstock.merge")
 
@@ -62,6 +63,7 @@ class Merge:
         policy: str | Policy = DEFAULT_POLICY,
         lag: int = 0,
         driver: str = LEADING,
+        away: Iterable[str] = (),
         on_divergence: Reaction = "report",
         patience: int = PATIENCE,
         limit: int | None = KEPT,
@@ -69,7 +71,9 @@ class Merge:
         """Made by `pk.merge`; the alarm keeps so many decided events, and so many divergences if they are limited."""
         named = _named(inputs)
         check_properties(properties)
-        check_options(named, policy, lag, driver, on_divergence)
+        self._away = _names_away(away)
+        """Inputs that are not there and may come: one of them may be the driver."""
+        check_options({*named, *self._away}, policy, lag, driver, on_divergence)
         check_schemas({n: s.schema for n, s in named.items() if isinstance(s, LocalQuery)})
         self._sources: dict[str, Source] = named
         self._pulling: Pulling | None = None
@@ -143,14 +147,20 @@ class Merge:
                 hint=f"a whole stream ends with linear({self.merge.attribute!r}, pk.END_OF_TIME)",
             )
         try:
-            return self.merge.detach(name)
+            said = self.merge.detach(name)
         except DivergenceError:
             raise
-        except MergeError as refused:
+        except MergeError:
             if error is None:
                 return []  # the others have said all that they had
-            raise MergeError("A source failed, and no other input can go on without it.", where=name, got=repr(error),
-                             hint=refused.what) from error  # fmt: skip
+            raise MergeError(
+                "A source failed, and no other input can go on without it.",
+                where=name,
+                got=repr(error),
+                hint="put the source right and merge again; a replica that has joined would stand in for it",
+            ) from error
+        self._away.add(name)
+        return said
 
     def _tell_held_back(self) -> None:
         """Every source is exhausted: what the output still holds back, since no bound released it, is not silent."""
@@ -225,6 +235,7 @@ class Merge:
     def detach(self, name: str) -> list[Element]:
         """An input leaves."""
         said = self.merge.detach(name)
+        self._away.add(name)
         self._sources.pop(name, None)
         if self._pulling is not None:
             self._pulling.drop(name)
@@ -241,11 +252,11 @@ class Merge:
         return self._said(said)
 
     def follow(self, driver: str) -> list[Element]:
-        """Another driver from now on: `leading`, `majority`, or an input's name."""
+        """Another driver from now on: `leading`, `majority`, or the name of an input, be it there or away."""
         policy, lag, _, on_divergence = self._asked
         if not isinstance(self.merge, RevisableMerge):
             raise MergeError(f"{self.merge.name} follows whoever is furthest ahead.", got=repr(driver)[:200])
-        check_options(self.merge.inputs, policy, lag, driver, on_divergence)
+        check_options({*self.merge.inputs, *self._away}, policy, lag, driver, on_divergence)
         self._asked = (policy, lag, driver, on_divergence)
         return self._said(self.merge.follow(driver))
 
@@ -324,11 +335,14 @@ class Merge:
         }
         return seal_snapshot(content, f"merge {self.choice.name}")
 
-    def restore(self, snapshot: bytes) -> None:
-        """Take up the state of a snapshot of the same merge."""
+    def restore(self, snapshot: bytes) -> list[Element]:
+        """Take up the state of a snapshot of the same merge; the driver may be another one, which is then followed.
+
+        What the output says thereupon comes with the iteration, or is given back where there is none.
+        """
         saved = open_snapshot(snapshot)
         fresh = self._build(*self._asked)
-        settings = saved.get("merge")
+        settings: Any = saved.get("merge")
         other = differing(settings, settings_of(fresh)) if isinstance(settings, dict) else ["it is of a query"]
         if other:
             raise CheckpointError(
@@ -341,6 +355,9 @@ class Merge:
         opened = open_page(state, "merge", state.kind, saved.get("version"), held, where="merge")
         self._check_names(opened[0].inputs)
         self.merge, self._pending, self._missteps = opened[0], opened[1], deque(opened[2], maxlen=KEPT)
+        if isinstance(self.merge, RevisableMerge) and settings.get("driver") != self.merge.driver:
+            return self._said(self.merge.follow(self.merge.driver))
+        return []
 
     def _check_names(self, saved: Iterable[str]) -> None:
         """The state speaks of inputs by name; of others it would know nothing."""
@@ -348,7 +365,8 @@ class Merge:
             raise CheckpointError(
                 "The snapshot is of a merge of other inputs.",
                 got=f"inputs {', '.join(self.merge.inputs)}; the snapshot has {', '.join(saved)}",
-                hint="make the merge with the inputs of the snapshot and restore it, then attach and detach",
+                hint="make the merge with the inputs of the snapshot (a driver that left: away=[…]) and restore it, "
+                "then attach and detach",
             )
 
 
@@ -377,7 +395,8 @@ def merge(inputs: Any, **options: Any) -> Any:
     In-process, `inputs` is a list, or a dict by name, of iterables of elements or of in-process queries; the result is
     a `Merge`, to iterate over or to feed by hand. Options: `properties` (what is known of the inputs), `algorithm` (a
     stronger one than is needed), `policy` (when the output says what), `lag` (ticks that the output's bound stays
-    behind), `driver` (`leading`, `majority` or an input's name), `on_divergence` (`report`, `stop` or `ignore`).
+    behind), `driver` (`leading`, `majority` or an input's name), `away` (names of inputs that are not there and may
+    attach, of which the driver may be one), `on_divergence` (`report`, `stop` or `ignore`).
 
     Of DataFrames, the result is a DataFrame, streaming if they are. Options: `time`, `progress` and `schema` as for a
     stream, `key`, and the others of `Flow.merge`. With `elements=True` the DataFrames have columns `vs`, `ve` and
@@ -386,7 +405,7 @@ def merge(inputs: Any, **options: Any) -> Any:
     """
     sources = _named(inputs)
     of_frames = all(hasattr(s, "mapInArrow") for s in sources.values())
-    known = FRAME_OPTIONS if of_frames else OPTIONS
+    known = FRAME_OPTIONS if of_frames else LOCAL_OPTIONS
     unknown = next((o for o in options if o not in known), None)
     if unknown is not None:
         raise MergeError("A merge has no such option.", got=unknown, hint=one_of(unknown, known))
@@ -406,6 +425,13 @@ def _named(inputs: object) -> dict[str, Any]:
     for name, source in named.items():
         _check_source(name, source)
     return named
+
+
+def _names_away(away: object) -> set[str]:
+    names = list(away) if isinstance(away, Iterable) and not isinstance(away, str | bytes) else [away]
+    if isinstance(away, str) or not all(isinstance(name, str) for name in names):
+        raise MergeError("Inputs that are away are a list of names.", got=repr(away)[:200], hint="away=['a']")
+    return {str(name) for name in names}
 
 
 def _check_source(name: object, source: object) -> None:

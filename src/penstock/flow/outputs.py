@@ -62,7 +62,8 @@ class FolderMerge:
     ) -> None:
         """Hold the place; what the replicas are is seen when the first of them is there."""
         self.replicas = _replicas(folders)
-        self.driver = _driver(driver, dict(zip(folders, self.replicas, strict=True)))
+        begun = (place_of(path) / "merge.json").exists()
+        self.driver = _driver(driver, dict(zip(folders, self.replicas, strict=True)), begun=begun)
         self.into, self.key, self.retention = place_of(into), key, retention or Retention()
         self.home: Home = open_home(place_of(path), keep=self.retention.records)
         self.home.lease.keep()
@@ -250,6 +251,7 @@ class FolderMerge:
             algorithm="R3" if key is not None else "R4",
             policy="half frozen",
             driver=driver,
+            away={driver, self.driver} - set(DRIVERS),
             patience=PATIENCE,
             limit=None,
         )
@@ -259,9 +261,13 @@ class FolderMerge:
         assert self.log is not None
         last = self.log.last()
         known = {r.name: r for r in self.replicas}
+        state = {} if last is None else last.state
+        followed = state.get("driver", self._begun_by)
+        if self.driver not in {*DRIVERS, *known, *state.get("inputs", ()), followed}:
+            raise _no_driver(self.driver)
         if last is None:
             return self._fresh(stream, known, self.driver)
-        merge = self._fresh(stream, last.state["inputs"], last.state.get("driver", self._begun_by))
+        merge = self._fresh(stream, last.state["inputs"], followed)
         merge.restore((self.home.place / "state" / last.state["merge"]).read())
         for name in known:
             if name not in merge.merge.inputs:
@@ -343,13 +349,20 @@ def _replicas(folders: Sequence[str]) -> list[Replica]:
     return found
 
 
-def _driver(driver: str, replicas: dict[str, Replica]) -> str:
+def _driver(driver: str, replicas: dict[str, Replica], *, begun: bool) -> str:
+    """The driver's name; one that is left out must have been there before, so the merge has begun."""
     if driver in DRIVERS:
         return driver
-    named = replicas.get(driver) or next((r for r in replicas.values() if r.name == place_of(driver).uri), None)
-    if named is None:
-        raise MergeError("There is no such driver.", got=driver, hint=f"{', '.join(DRIVERS)}, or one of the folders")
-    return named.name
+    if driver in replicas:
+        return replicas[driver].name
+    name = place_of(driver).uri
+    if not begun and all(r.name != name for r in replicas.values()):
+        raise _no_driver(driver)
+    return name
+
+
+def _no_driver(driver: str) -> MergeError:
+    return MergeError("There is no such driver.", got=driver, hint=f"{', '.join(DRIVERS)}, or one of the folders")
 
 
 def _check_key(stream: OutputStream) -> None:

@@ -76,7 +76,6 @@ def test_a_page_of_another_algorithm_is_refused() -> None:
     [
         ({"policy": "half frozen"}, "policy: was first seen, is half frozen"),
         ({"lag": 3}, "lag: was 0, is 3"),
-        ({"driver": "b"}, "driver: was leading, is b"),
         ({"on_divergence": "ignore"}, "alarm: was True, is False"),
     ],
 )

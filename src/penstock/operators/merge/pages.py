@@ -170,5 +170,6 @@ def _share(policy: Any) -> str:
 
 
 def differing(saved: Any, now: dict[str, Any]) -> Iterable[str]:
-    """The settings that are not as they were, in words."""
-    return [f"{name}: was {saved.get(name)}, is {now[name]}" for name in now if saved.get(name) != now[name]]
+    """The settings that are not as they were, in words; another driver may be followed at any time."""
+    other = [name for name in now if saved.get(name) != now[name] and name != "driver"]
+    return [f"{name}: was {saved.get(name)}, is {now[name]}" for name in other]
