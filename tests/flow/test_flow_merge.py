@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,9 @@ from penstock.flow.local import LocalQuery
 from penstock.flow.replicas import WAITING
 from penstock.model.batch import Batch
 from penstock.model.elements import Adjust, Element, Insert, Punctuation
-from penstock.model.tdb import TDB, tdb
+from penstock.model.lives import Lives
+from penstock.model.schema import Schema
+from penstock.model.tdb import TDB
 from penstock.reference import evaluate
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from penstock.testing.replicas import histories, replicas
@@ -42,13 +45,13 @@ def merged_query(sql: str, key: str | None, policy: str, driver: str) -> LocalQu
     return query
 
 
-ELEMENTS = "at bigint, vs bigint, ve bigint, v_old bigint, p string"
+ELEMENTS = "vs bigint, p string"
 
 
 def elements_flow(**options: object) -> Flow:
     made = Flow()
     for name in ("a", "b"):
-        made.stream(name, iter(()), time="at", schema=ELEMENTS, progress=pk.bounded(10**9))
+        made.stream(name, iter(()), time="vs", schema=ELEMENTS, progress=pk.bounded(10**9), lives=True)
     return made.merge("clean", ["a", "b"], key=["p"], elements=True, **options)  # type: ignore[arg-type]
 
 
@@ -106,11 +109,15 @@ def test_replicas_that_are_ordered_need_no_waiting() -> None:
     assert "LMerge R2" in query.explain()
 
 
-def as_row(element: Element) -> tuple[object, ...]:
+def timed(element: Element) -> Insert | Adjust:
+    """The element with its start in its payload, as rows have it."""
     assert isinstance(element, Insert | Adjust)
-    old = element.v_old if isinstance(element, Adjust) else None
-    at = element.lateness_time if isinstance(element, Adjust) else element.vs
-    return (at, element.vs, element.ve, old, *element.payload)
+    return replace(element, payload=(element.vs, *element.payload))
+
+
+def as_batch(schema: Schema, element: Element) -> Batch:
+    made = timed(element)
+    return Batch(schema, [made.payload], lives=Lives.of([made]))
 
 
 @pytest.mark.parametrize("policy", ["first seen", "reflect all", "half frozen", "quorum", "conservative"])
@@ -128,39 +135,35 @@ def test_elements_with_adjusts_are_merged_in_slices(policy: str, data: st.DataOb
         element = queues[name].pop(0)
         item: Batch | Punctuation
         if isinstance(element, Punctuation):
-            item = pk.linear("at", element.value)
+            item = element
         else:
-            item = Batch(run.graph.sources[name][0].operator.schema, [as_row(element)])
+            item = as_batch(run.graph.sources[name][0].operator.schema, element)
         outputs += run.feed(name, item)
     outputs += run.close()
-    found: list[Element] = []
-    for item in outputs:
-        for _, vs, ve, old, *payload in item.rows if isinstance(item, Batch) else ():
-            if old is None:
-                found.append(Insert(tuple(payload), vs, ve))  # type: ignore[arg-type]
-            else:
-                found.append(Adjust(tuple(payload), vs, old, ve))  # type: ignore[arg-type]
-    assert_same(TDB(events), tdb(found))
+    assert_same(TDB([((vs, *p), vs, ve) for p, vs, ve in events]), tdb_of(outputs))
     assert_sound(outputs)
     assert run.dead_letters().num_rows == 0
 
 
-def test_rows_that_are_no_elements_are_dead_letters() -> None:
+def test_what_replicas_of_elements_differ_in_is_told() -> None:
     made = Flow()
+    rows = [{"vs": 4, "ve": 5, "v_old": None, "p": "x"}]
     for name in ("a", "b"):
-        schema = "at bigint, vs bigint, ve bigint, v_old bigint, p string"
-        made.stream(name, iter(()), time="at", schema=schema, progress=pk.bounded(100))
+        made.stream(name, rows if name == "a" else [], time="vs", schema="vs bigint, ve bigint, v_old bigint, p string",
+                    lives=("vs", "ve", "v_old"))  # fmt: skip
     query = made.merge("clean", ["a", "b"], key=["p"], elements=True).query("SELECT * FROM clean")
-    assert isinstance(query, LocalQuery)
-    run = query.execution()
-    push = run.pusher("a")
-    for row in [(1, 1, None, None, "x"), (2, 2, 2, None, "x"), (3, 3, 9, 1, "x"), (4, 4, 5, None, "x")]:
-        push(row)
-    found = [row for item in run.close() if isinstance(item, Batch) for row in item.rows]
-    assert found == [(4, 4, 5, None, "x")]
-    reasons = run.dead_letters()["reason"].to_pylist()
-    assert [r.split(":")[0] for r in reasons] == ["not an element"] * 3 + ["diverged"]
-    assert reasons[3] == "diverged: b has nothing where the output has [4, 5): ('x',)"
+    assert query.collect().to_pylist() == [{"vs": 4, "p": "x", "ve": 5}]
+    (letter,) = query.dead_letters.to_pylist()
+    assert letter["reason"] == "diverged: b has nothing where the output has [4, 5): (4, 'x')"
+    assert letter["row"] == '{"vs": 4, "p": "x", "ve": 5}'
+
+
+def test_replicas_of_elements_are_declared_with_lives() -> None:
+    made = (
+        Flow().stream("a", [], time="vs", schema="vs bigint, ve bigint").stream("b", [], time="vs", schema="vs bigint")
+    )
+    with pytest.raises(MergeError, match="how long rows live"):
+        made.merge("clean", ["a"], elements=True)
 
 
 @given(data=st.data())
@@ -209,24 +212,25 @@ def test_replicas_must_have_the_same_columns() -> None:
 
 # Nothing takes a revision for a row
 
-PER_START = "SELECT p, count(*) AS n, max(ve) AS s [RANGE 6, SLIDE 3, WA at] FROM clean GROUP BY p"
+PER_START = "SELECT p, count(*) AS n, max(ve) AS s [RANGE 6, SLIDE 3, WA vs] FROM clean GROUP BY p"
 
 
 def test_an_aggregate_over_revisions_counts_each_event_once() -> None:
     query = elements_flow(policy="first seen").query(PER_START)
-    assert "settled, since WindowAggregate takes no revisions" in query.explain()
+    assert "settled, since Ends takes no revisions" in query.explain()
     assert "conservative" in query.explain()
     run = query.execution()  # type: ignore[union-attr]
     push = run.pusher("a")
-    for row in [(1, 1, 9, None, "x"), (5, 1, 5, 9, "x"), (2, 2, 4, None, "y"), (2, 2, 2, 4, "y")]:
-        push(row)
+    x, y = (1, "x"), (2, "y")
+    for element in [Insert(x, 1, 9), Adjust(x, 1, 9, 5), Insert(y, 2, 4), Adjust(y, 2, 4, 2)]:
+        push(element)
     rows = [row for item in run.close() if isinstance(item, Batch) for row in item.rows]
     assert [row[3:] for row in rows] == [("x", 1, 5)] * 2
     passed_on = elements_flow(policy="first seen").query("SELECT * FROM clean")
     assert "settled" not in passed_on.explain()
 
 
-COUNTED = "SELECT count(*) AS n [RANGE 4, SLIDE 4, WA at] FROM clean"
+COUNTED = "SELECT count(*) AS n [RANGE 4, SLIDE 4, WA vs] FROM clean"
 
 
 @pytest.mark.parametrize("sql", [PER_START, "SELECT DISTINCT p FROM clean", COUNTED])
@@ -236,11 +240,11 @@ def test_queries_over_revisions_agree_with_the_oracle(sql: str, data: st.DataObj
     events = data.draw(histories())
     run = elements_query(sql, "reflect all").execution()
     queues = {n: [e for e in data.draw(replicas(events)) if not isinstance(e, Punctuation)] for n in "ab"}
-    arrivals = [(n, as_row(e)) for n in "ab" for e in queues[n]]
+    arrivals = [(n, timed(e)) for n in "ab" for e in queues[n]]
     outputs: list[Batch | Punctuation] = []
     while any(queues.values()):
         name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
-        outputs += run.feed(name, Batch(run.graph.sources[name][0].operator.schema, [as_row(queues[name].pop(0))]))
+        outputs += run.feed(name, as_batch(run.graph.sources[name][0].operator.schema, queues[name].pop(0)))
     outputs += run.close()
     assert_same(evaluate(run.plan, arrivals), tdb_of(outputs))
     assert_sound(outputs)

@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated
 from penstock.plan.expressions import USER, Expression, walk
-from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import (
+    Distinct,
+    Ends,
+    Merge,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    Settle,
+    Source,
+    Union,
+    WindowAggregate,
+)
 from penstock.plan.windows import LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 
 FEATURES = {
@@ -21,6 +33,8 @@ FEATURES = {
     "user function": "Python functions of single values",
     "union": "bag union of streams (Meld)",
     "merge": "logical merge of replicas (LMerge)",
+    "lives": "streams whose rows have ends of their own, and may be revised",
+    "settle": "events once they can no longer change (Cleanse), for what takes inserts only",
     "distinct": "duplicate elimination",
     "row numbers": "WA row-num without a sequence column: rows numbered by arrival",
     "sliding window": "sliding and tumbling windows on time, integers and sequence columns",
@@ -70,6 +84,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
     for node in plan.walk():
         match node:
             case Source(progress=progress):
+                if node.schema.lives is not None:
+                    yield "lives", node
                 match progress:
                     case Ordered():
                         yield "progress: ordered", node
@@ -95,6 +111,10 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "union", node
             case Merge():
                 yield "merge", node
+            case Ends():
+                yield "lives", node
+            case Settle():
+                yield "settle", node
             case Distinct():
                 yield "distinct", node
             case WindowAggregate(window=window, aggregates=aggregates):

@@ -24,6 +24,7 @@ from penstock.io.infer import parse_schema
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, concat
 from penstock.model.conform import DeadLetter
+from penstock.model.lived_rows import LivedRows
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
@@ -67,6 +68,7 @@ class Flow:
         time_format: str | None = None,
         delimiter: str | None = None,
         max_ahead: str | int | None = None,
+        lives: Sequence[str] | bool = False,
     ) -> Flow:
         """Declare a stream.
 
@@ -85,6 +87,10 @@ class Flow:
             delimiter: what separates the fields of a CSV file; a comma, or a tab in .tsv, unless said otherwise.
             max_ahead: a row whose time is further than this beyond what the stream has reached is a dead letter and
                 moves no bound. Longer than the longest silence.
+            lives: how long rows live, where that is not a tick: the columns of start and end, `("vs", "ve")`, of which
+                the first is the time; for rows that are revised also the old end, `("vs", "ve", "v_old")`, and where
+                the input is a changelog what each row does, `("vs", "ve", "v_old", "op")`. True for an iterable of
+                elements that may revise.
 
         Returns:
             The flow, so that declarations can be chained.
@@ -105,7 +111,8 @@ class Flow:
                 hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)",
             )
         try:
-            opened = self._open(self._loaded(source, name), time, schema, arrival, time_format, delimiter)
+            told = lives if isinstance(lives, bool) else LivedRows.declared(lives, time)
+            opened = self._open(self._loaded(source, name), time, schema, arrival, time_format, delimiter, told)
             self._check_progress(name, opened.schema, progress)
         except StreamError as error:
             raise StreamError(
@@ -113,7 +120,8 @@ class Flow:
             ) from None
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
-        self.catalog.add_stream(StreamInfo(name, found, progress, _declared(found, progress), ahead))
+        properties = _declared(found, progress, insert_only=opened.insert_only)
+        self.catalog.add_stream(StreamInfo(name, found, progress, properties, ahead))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
 
@@ -142,19 +150,21 @@ class Flow:
         arrival: str | None,
         time_format: str | None,
         delimiter: str | None,
+        lives: LivedRows | bool,
     ) -> Any:
         if self.spark is None:
-            return open_source(source, time, schema, time_format, delimiter)
+            return open_source(source, time, schema, time_format, delimiter, lives)
         from penstock.engines.spark.sources import is_spark_readable, open_spark_frame, open_spark_source
 
         if is_spark_readable(source):
             declared = parse_schema(schema, time, time_format) if schema is not None else None
-            return open_spark_source(self.spark, source, time, declared, arrival, time_format, delimiter)
-        opened = open_source(source, time, schema, time_format, delimiter)
+            found = open_spark_source(self.spark, source, time, declared, arrival, time_format, delimiter)
+            return found.with_lives(lives) if isinstance(lives, LivedRows) else found
+        opened = open_source(source, time, schema, time_format, delimiter, lives)
         items = list(opened.open())
         rows = concat(opened.schema, [i for i in items if isinstance(i, Batch)])
         dead = [i for i in items if isinstance(i, DeadLetter)]
-        return open_spark_frame(self.spark, rows, dead, arrival)
+        return open_spark_frame(self.spark, rows, dead, arrival, insert_only=opened.insert_only)
 
     def _check_progress(self, name: str, schema: Schema, progress: Progress) -> None:
         match progress:
@@ -259,8 +269,12 @@ class Flow:
         return SparkQuery(name, sql, plan, self.catalog, self._sources, self.spark, self.path)
 
 
-def _declared(schema: Schema, progress: Progress) -> StreamProperties:
-    """What a stream's progress promises of it."""
+def _declared(schema: Schema, progress: Progress, *, insert_only: bool) -> StreamProperties:
+    """What a stream's progress promises of it, and its lives."""
+    if not insert_only:  # in what order adjusts come says nothing of the order of starts
+        return StreamProperties(insert_only=False, lifetime=None)
+    if schema.lives is not None:
+        return replace(_declared(replace(schema, lives=None), progress, insert_only=True), lifetime=None)
     match progress:
         case Ordered():
             return StreamProperties(ordered=True, max_disorder=0)

@@ -14,17 +14,19 @@ import pyarrow as pa
 from penstock.engines.local.execution import LocalExecution
 from penstock.errors import PenstockError, StreamError
 from penstock.flow.query import Query
+from penstock.io.elements import LocalSource
 from penstock.io.files import check_not_read
 from penstock.io.sinks import Sink, open_sink
-from penstock.io.sources import LocalSource
 from penstock.model.accounts import DeadLimit
 from penstock.model.batch import Batch, concat
+from penstock.model.changelog import ResultForm
 from penstock.model.elements import Element, Punctuation
 from penstock.plan.catalog import Catalog
 from penstock.plan.explain import explain
 from penstock.plan.nodes import Node
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
+from penstock.plan.rules.settle import settled_for
 from penstock.runtime.side_outputs import Kept
 from penstock.storage.files import place_of
 from penstock.storage.patterns import real
@@ -38,6 +40,7 @@ class LocalQuery(Query):
         super().__init__(name, sql, plan, catalog)
         self.physical = in_process(plan, catalog)
         self._sources = {key: source.open for key, source in sources.items()}
+        self._whole = settled_for(plan, "the whole result")
         self._last = self.execution()
         self._paths = {name: sources[name.lower()].paths for name in self._last.streams}
 
@@ -56,18 +59,19 @@ class LocalQuery(Query):
         yield from self._last.run(self._sources, max_dead)
 
     def collect(self, *, max_dead: float | None = None) -> pa.Table:
-        """Run bounded inputs to their end and give the whole result.
+        """Run bounded inputs to their end and give the whole result, of what is revised what it comes to.
 
         With `max_dead`, a number of rows or a fraction of them, the run stops when more are dead letters.
         """
-        batches = [b for b in self._run(max_dead) if isinstance(b, Batch)]
-        return concat(self.schema, batches).visible()
+        self._last = LocalExecution(self._whole, self.catalog)
+        batches = [b for b in self._last.run(self._sources, max_dead) if isinstance(b, Batch)]
+        return ResultForm(self._whole.schema).table(concat(self._whole.schema, batches))
 
     def elements(self, *, max_dead: float | None = None) -> Iterator[Element]:
-        """Inserts and punctuation as they come."""
+        """Inserts, adjusts and punctuation as they come."""
         for item in self._run(max_dead):
             if isinstance(item, Batch):
-                yield from item.inserts()
+                yield from item.elements()
             else:
                 yield item
 
@@ -92,7 +96,8 @@ class LocalQuery(Query):
         """Run in the background.
 
         Args:
-            sink: a path, a list, or a function that is given Arrow tables.
+            sink: a path, a list, or a function that is given Arrow tables; results that are revised come as a
+                changelog, see `model.changelog`.
             late: a sink for late rows, which are given to it as they come.
             dead_letters: a sink for dead letters, likewise.
             max_dead: so many dead letters, or such a fraction of the rows, are borne; with more the run stops.
@@ -109,7 +114,7 @@ class LocalQuery(Query):
         with ExitStack() as opened:
             sinks: dict[str, Sink] = {}
             for output, target in targets.items():
-                sinks[output] = open_sink(target, self.schema.visible_arrow if output == "results" else None)
+                sinks[output] = open_sink(target, self.form.arrow if output == "results" else None)
                 opened.callback(sinks[output].abandon)
             run = LocalRun(self, sinks["results"], sinks["late rows"], sinks["dead letters"], max_dead)
             opened.pop_all()  # from here on the run closes them
@@ -184,7 +189,7 @@ class LocalRun:
         try:
             for item in self.query.batches(self.execution, self.max_dead, self._is_cut_short):
                 if isinstance(item, Batch):
-                    self._sink.write(item.visible())
+                    self._sink.write(self.query.form.table(item))
                 for side in self._side:
                     side.forward(FORWARD_ROWS)
         except BaseException as error:  # handed to whoever waits for the run

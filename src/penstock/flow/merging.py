@@ -33,7 +33,7 @@ from penstock.model.values import canonical_row
 from penstock.operators.merge.base import Counts, Input, LogicalMerge, Misstep
 from penstock.operators.merge.choose import choose
 from penstock.operators.merge.divergence import KEPT, PATIENCE, Divergence, Reaction, Watch
-from penstock.operators.merge.operator import ELEMENT_COLUMNS, MergeOperator
+from penstock.operators.merge.operator import MergeOperator
 from penstock.operators.merge.options import check_options, check_properties, needs_index, one_of
 from penstock.operators.merge.ordered import R2, OrderedMerge
 from penstock.operators.merge.pages import differing, flatten, settings_of, unflatten
@@ -45,6 +45,8 @@ from penstock.operators.state import open_page, open_snapshot, seal_snapshot
 Source = Iterable[Element] | LocalQuery
 _ANYTHING = StreamProperties(insert_only=False)
 DEFAULT_POLICY = "first seen"
+ELEMENT_COLUMNS = ("vs", "ve", "v_old")
+"""Of DataFrames of elements, beside the payload."""
 OPTIONS = ("properties", "algorithm", "policy", "lag", "driver", "on_divergence")
 LOCAL_OPTIONS = (*OPTIONS, "away")
 FRAME_OPTIONS = ("time", "progress", "schema", "elements", "key", *OPTIONS)
@@ -400,8 +402,7 @@ def merge(inputs: Any, **options: Any) -> Any:
 
     Of DataFrames, the result is a DataFrame, streaming if they are. Options: `time`, `progress` and `schema` as for a
     stream, `key`, and the others of `Flow.merge`. With `elements=True` the DataFrames have columns `vs`, `ve` and
-    `v_old` (null for an insert) beside the payload, and so has the result; their progress is judged by the time `at`
-    that is added.
+    `v_old` (null for an insert) beside the payload; the result has them too, and as a stream it is a changelog.
     """
     sources = _named(inputs)
     of_frames = all(hasattr(s, "mapInArrow") for s in sources.values())
@@ -461,17 +462,10 @@ def _merged_frames(
         raise MergeError("Plain rows need their time.", hint="pk.merge([a, b], time='ts')")
     for name, frame in frames.items():
         own = progress[name] if isinstance(progress, Mapping) else progress
-        given = _timed_elements(frame) if elements else frame
-        flow.stream(name, given, time="at" if elements else str(time), progress=own, schema=schema)
+        lives = ELEMENT_COLUMNS if elements else False
+        flow.stream(name, frame, time="vs" if elements else str(time), progress=own, schema=schema, lives=lives)
     query: Any = flow.merge("merged", list(frames), elements=elements, **options).query("SELECT * FROM merged")
     return query.df
-
-
-def _timed_elements(frame: Any) -> Any:
-    """Start, end, old end and payload, with the time by which lateness is judged before them."""
-    payload = [f"`{c}`" for c in frame.columns if c not in ELEMENT_COLUMNS]
-    at = "CASE WHEN v_old IS NULL THEN vs ELSE least(v_old, ve) END AS at"
-    return frame.selectExpr(at, *ELEMENT_COLUMNS, *payload)
 
 
 def _known(sources: list[Source]) -> StreamProperties:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.model.changelog import ResultForm
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.plan.catalog import Catalog
@@ -19,6 +20,11 @@ class Query:
     def schema(self) -> Schema:
         """The columns of the result."""
         return self.plan.schema
+
+    @property
+    def form(self) -> ResultForm:
+        """How the results look in a table: plain rows, rows with their ends, or a changelog."""
+        return ResultForm(self.schema, self.properties.insert_only)
 
     @property
     def properties(self) -> StreamProperties:

@@ -55,6 +55,7 @@ def merge_node(
         raise MergeError("A stream is its own replica.", where=f"stream {name}", got=", ".join(names))
     check_options(names, policy, lag, driver, on_divergence, f"stream {name}")
     check_schemas({s.name: s.schema for s in sources}, f"stream {name}")
+    elements = _lived(sources, elements, name)
     known = _known(sources, key, properties, elements, name)
     choice = choose(known, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
     if choice.name not in ("R0", "R1", "R2", "R3", "R4"):
@@ -119,7 +120,21 @@ def _known(
                 hint=closest(missing[0], sources[0].schema.names),
             )
         found = replace(found, key=frozenset(key))
-    return replace(found, insert_only=found.insert_only and not elements)
+    return replace(found, insert_only=found.insert_only and all(d.insert_only for d in declared))
+
+
+def _lived(sources: Sequence[Source], elements: bool, name: str) -> bool:
+    """Whether the replicas have lives of their own; all have, or none."""
+    lived = [s.schema.lives is not None for s in sources]
+    plain = next((s.name for s in sources if s.schema.lives is None), None)
+    if plain is not None and (elements or any(lived)):
+        raise MergeError(
+            "A merge of elements needs to know how long rows live.",
+            where=f"stream {name}",
+            got=f"{plain} was declared as plain rows",
+            hint='declare it with lives=("vs", "ve", "v_old")',
+        )
+    return all(lived)
 
 
 def _check_key(key: Sequence[str] | None, name: str) -> None:

@@ -30,6 +30,7 @@ from penstock.plan.explain import explain
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import spark_batch, spark_streaming
+from penstock.plan.rules.settle import settled_for
 from penstock.storage.retention import Retention
 
 
@@ -59,6 +60,8 @@ class SparkQuery(Query):
                 hint="read all of its inputs the same way",
             )
         self.is_streaming = streaming.pop()
+        if not self.is_streaming:  # a batch is given what revisions come to
+            plan = self.plan = settled_for(plan, "a batch")
         arrivals = {name for name, source in self._sources.items() if source.arrival is not None}
         supported = STREAMING if self.is_streaming else batch_support(plan, arrivals)
         check(plan, "Spark streaming" if self.is_streaming else "Spark batch", supported)
@@ -81,7 +84,7 @@ class SparkQuery(Query):
             raise UnsupportedError(
                 "A batch that is hosted cannot follow the order of an arrival column.",
                 where=f"stream {ordered[0]}",
-                got=setting or "an aggregate in Python, or a merge of elements",
+                got=setting or "an aggregate in Python, a stream with lives, or a merge that needs its operator",
                 hint="leave arrival out, or run as a stream or in-process"
                 + ("" if setting is None else f"; or set {setting.partition('=')[0]} to true"),
             )
@@ -168,7 +171,7 @@ class SparkQuery(Query):
             if max_dead is not None:
                 read = sum(s.frame.count() + len(s.unread) for s in self._sources.values())
                 limit.check(Counts(read=read, dead=self.dead_letters.count()), self.name, at_end=True)
-            return self.df.toArrow().cast(self.schema.visible_arrow)
+            return self.df.toArrow().cast(self.form.arrow)
 
     def start(
         self,

@@ -1,71 +1,99 @@
 """Where rows come from: Arrow, pandas and Polars frames, lists, files, iterables of rows or elements.
 
 A source is opened anew for each run and gives batches, dead letters and, from elements, punctuation. Lists and frames
-come in large batches; a plain iterable comes row by row, so that a live one is never waited for.
+come in large batches; a plain iterable comes row by row, so that a live one is never waited for. Rows may tell their
+lives in columns (`model.lived_rows`); elements have them anyway.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
 from penstock.errors import SourceError, StreamError
 from penstock.io import infer
+from penstock.io.elements import Item, LocalSource, list_source
 from penstock.io.files import BATCH_ROWS, expand, file_source_schema, read_text_files
 from penstock.model.batch import Batch
-from penstock.model.conform import DeadLetter, conform_row, conform_rows, conform_table, described, written
+from penstock.model.conform import DeadLetter, conform_rows, conform_table
+from penstock.model.element_rows import Elements, with_lives
 from penstock.model.elements import Adjust, Insert, Punctuation
 from penstock.model.formats import check_delimiter
+from penstock.model.lived_rows import LivedRows
 from penstock.model.schema import Schema
-from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.storage.parquet_files import read_parquet
 
 T = TypeVar("T")
-Item = Batch | DeadLetter | Punctuation
-
-
-@dataclass(frozen=True)
-class LocalSource:
-    """A schema and a way to open the input."""
-
-    schema: Schema
-    open: Callable[[], Iterator[Item]]
-    paths: tuple[str, ...] = ()
-    """What was given, where that is files."""
 
 
 def open_source(
-    source: object, time: str, schema: str | None = None, time_format: str | None = None, delimiter: str | None = None
+    source: object,
+    time: str,
+    schema: str | None = None,
+    time_format: str | None = None,
+    delimiter: str | None = None,
+    lives: LivedRows | bool = False,
 ) -> LocalSource:
-    """The source for whatever the user gave."""
-    declared = infer.parse_schema(schema, time, time_format) if schema is not None else None
+    """The source for whatever the user gave; `lives` are in columns, or with elements that may be revised."""
+    if not isinstance(lives, LivedRows):
+        return _open(source, time, schema, time_format, delimiter, _as_it_is, may_revise=lives)
+    opened = _open(source, time, schema, time_format, delimiter, lives.read_as, may_revise=False)
+    payload = lives.payload(opened.schema)
+
+    def read() -> Iterator[Item]:
+        for item in opened.open():
+            if not isinstance(item, Batch):
+                yield item
+                continue
+            made, dead = lives.split(item, payload)
+            yield from dead
+            if len(made):
+                yield made
+
+    return LocalSource(payload, read, opened.paths, insert_only=lives.old is None)
+
+
+def _as_it_is(schema: Schema) -> Schema:
+    return schema
+
+
+def _open(
+    source: object,
+    time: str,
+    schema: str | None,
+    time_format: str | None,
+    delimiter: str | None,
+    ready: Callable[[Schema], Schema],
+    *,
+    may_revise: bool,
+) -> LocalSource:
+    """The source with its columns made `ready`."""
+    declared = ready(infer.parse_schema(schema, time, time_format)) if schema is not None else None
     if _are_paths(source):
         given = [source] if isinstance(source, str | os.PathLike) else cast(Sequence[Any], source)
-        return _files([os.fspath(s) for s in given], time, declared, delimiter, time_format)
+        return _files([os.fspath(s) for s in given], time, declared, delimiter, time_format, ready)
     if delimiter is not None:
         check_delimiter(delimiter, None)
     table = _as_table(source)
     if table is not None:
-        final = declared or infer.from_arrow(table.schema, time, time_format)
+        final = declared or ready(infer.from_arrow(table.schema, time, time_format))
         _require(final, table.schema.names)
         return LocalSource(final, lambda: _conformed(final, table.to_batches(BATCH_ROWS), table.schema))
     if isinstance(source, pa.RecordBatchReader):
-        final = declared or infer.from_arrow(source.schema, time, time_format)
+        final = declared or ready(infer.from_arrow(source.schema, time, time_format))
         _require(final, source.schema.names)
         batches = _once(source)
         return LocalSource(final, lambda: _conformed(final, batches(), source.schema))
     if isinstance(source, Sequence) and not isinstance(source, bytes | bytearray):
         if source and not any(isinstance(item, Mapping | Insert | Adjust | Punctuation) for item in source):
             raise StreamError("A list must hold dictionaries, elements or paths.", got=type(source[0]).__name__)
-        final = declared or infer.from_rows(_rows_among(source), time, time_format)
-        return LocalSource(final, lambda: _in_batches(final, source))
+        final = declared or ready(infer.from_rows(_rows_among(source), time, time_format))
+        return list_source(source, final, may_revise=may_revise)
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | Mapping):
-        return _iterable_source(source, declared)
+        return _iterable_source(source, declared, may_revise=may_revise)
     raise StreamError(
         "This cannot be read as a stream.", got=type(source).__name__,
         hint="give an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, or an iterable",
@@ -79,10 +107,16 @@ def _are_paths(source: object) -> bool:
 
 
 def _files(
-    given: list[str], time: str, declared: Schema | None, delimiter: str | None, time_format: str | None
+    given: list[str],
+    time: str,
+    declared: Schema | None,
+    delimiter: str | None,
+    time_format: str | None,
+    ready: Callable[[Schema], Schema],
 ) -> LocalSource:
     paths = [p for name in given for p in expand(name)]
-    _, form, schema = file_source_schema(paths, time, declared, delimiter, time_format)
+    _, form, found = file_source_schema(paths, time, declared, delimiter, time_format)
+    schema = ready(found)
     if form is None:
         return LocalSource(schema, lambda: _flat(read_parquet(paths, schema)), tuple(given))
     return LocalSource(schema, lambda: read_text_files(paths, form, schema), tuple(given))
@@ -175,61 +209,22 @@ def _rows_among(items: Sequence[object]) -> list[Mapping[str, object]]:
     return rows
 
 
-def _in_batches(schema: Schema, items: Sequence[object]) -> Iterator[Item]:
-    """Rows in batches, and between them whatever else there is, in the order in which it stands."""
-    for start in range(0, len(items), BATCH_ROWS):
-        for are_rows, run in groupby(items[start : start + BATCH_ROWS], _is_row):
-            if are_rows:
-                good, dead = conform_rows(schema, cast(list[Mapping[str, object]], list(run)))
-                yield from dead
-                if len(good):
-                    yield good
-            else:
-                yield from (_element(item, schema) for item in run)
-
-
-def _is_row(item: object) -> bool:
-    return isinstance(item, Mapping)
-
-
-def _iterable_source(source: Iterable[object], declared: Schema | None) -> LocalSource:
+def _iterable_source(source: Iterable[object], declared: Schema | None, *, may_revise: bool) -> LocalSource:
     if declared is None:
         raise StreamError(
             "The columns of an iterable are not known before it is read.", hint="give schema='ts timestamp, …'"
         )
-    schema = declared
+    form = Elements(with_lives(declared) if may_revise else declared)
     items = _once(source)
 
     def read() -> Iterator[Item]:
         for item in items():
             if isinstance(item, Mapping):
-                good, dead = conform_rows(schema, [item])
+                good, dead = conform_rows(form.schema, [item])
                 yield from dead
                 if len(good):
                     yield good
             else:
-                yield _element(item, schema)
+                yield form.item(item)
 
-    return LocalSource(schema, read)
-
-
-def _element(item: object, schema: Schema) -> Item:
-    if isinstance(item, Punctuation):
-        if all(MIN_TICK <= bound <= END_OF_TIME for _, bound in item.bounds):
-            return item
-        return DeadLetter("a bound is not a number of 64 bits", repr(item))
-    if isinstance(item, Insert):
-        if len(item.payload) != len(schema) or item.payload[schema.time_index] != item.vs or item.ve != item.vs + 1:
-            return DeadLetter(
-                "the payload does not fit the schema, or its time is not vs, or it lives longer than a tick",
-                written(described(item)),
-            )
-        row = conform_row(schema, item.payload)
-        return row if isinstance(row, DeadLetter) else Batch(schema, [row])
-    if isinstance(item, Adjust):
-        return DeadLetter("this release reads streams of inserts only", written(described(item)))
-    return _no_row(item)
-
-
-def _no_row(item: object) -> DeadLetter:
-    return DeadLetter("not a row or an element", written(described(item)))
+    return LocalSource(form.schema, read, insert_only=not may_revise)

@@ -2,6 +2,9 @@
 
 Either form is made on first use and kept. A batch of a few rows stays rows end to end, a large one stays Arrow:
 operators ask `columnar` which form is at hand and take it. Rows are tuples in schema order with timestamps as ticks.
+
+A batch may carry lives (`model.lives`): then each row has an end of its own, and some may revise earlier ones. Without
+them every row lives `[t, t + schema.lifetime)`.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.model.elements import Insert
+from penstock.model.elements import Adjust, Insert
+from penstock.model.lives import NO_OLD, Lives, joined
 from penstock.model.schema import Schema
 from penstock.model.time import from_ticks
 
@@ -22,13 +26,20 @@ Row = tuple[object, ...]
 class Batch:
     """Rows of one schema; immutable by agreement."""
 
-    __slots__ = ("_rows", "_table", "schema")
+    __slots__ = ("_rows", "_table", "lives", "schema")
 
-    def __init__(self, schema: Schema, rows: Sequence[Row] | None = None, table: pa.Table | None = None) -> None:
-        """Give at least one of the two forms."""
+    def __init__(
+        self,
+        schema: Schema,
+        rows: Sequence[Row] | None = None,
+        table: pa.Table | None = None,
+        lives: Lives | None = None,
+    ) -> None:
+        """Give at least one of the two forms; `lives` where rows have ends of their own."""
         self.schema = schema
         self._rows = rows
         self._table = table
+        self.lives = lives
 
     @property
     def columnar(self) -> bool:
@@ -65,16 +76,28 @@ class Batch:
             return ticks_of(self._table.column(i))
         return np.fromiter((row[i] for row in self.rows), dtype=np.int64, count=len(self.rows))
 
-    def inserts(self) -> list[Insert]:
-        """The rows as events, hidden columns left out."""
+    def judged_by(self) -> np.ndarray:
+        """For each row the time that a bound is compared with: the row's, of an adjust the lesser of its ends."""
+        times = self.times()
+        return times if self.lives is None else self.lives.judged_by(times)
+
+    def its_lives(self) -> Lives:
+        """The lives of the rows, also where they follow from the schema."""
+        return self.lives if self.lives is not None else Lives.of_inserts(self.times() + self.schema.lifetime)
+
+    def elements(self, *, hidden: bool = False) -> list[Insert | Adjust]:
+        """The rows as inserts and adjusts, hidden columns left out unless they are asked for."""
         time, life = self.schema.time_index, self.schema.lifetime
-        keep = [i for i, f in enumerate(self.schema.fields) if not f.hidden]
-        result = []
-        for row in self.rows:
-            vs = row[time]
-            assert isinstance(vs, int)
-            result.append(Insert(tuple([row[i] for i in keep]), vs, vs + life))
-        return result
+        keep = [i for i, f in enumerate(self.schema.fields) if hidden or not f.hidden]
+        payloads = [tuple([row[i] for i in keep]) for row in self.rows]
+        starts: list[int] = [row[time] for row in self.rows]  # type: ignore[misc]
+        if self.lives is None:
+            return [Insert(payload, vs, vs + life) for payload, vs in zip(payloads, starts, strict=True)]
+        ends, olds = self.lives.ends.tolist(), self.lives.olds.tolist()
+        return [
+            Insert(payload, vs, ve) if old == NO_OLD else Adjust(payload, vs, old, ve)
+            for payload, vs, ve, old in zip(payloads, starts, ends, olds, strict=True)
+        ]
 
     def visible(self) -> pa.Table:
         """The Arrow form without the hidden columns."""
@@ -82,13 +105,31 @@ class Batch:
 
     def select(self, mask: Sequence[bool] | np.ndarray) -> Batch:
         """The rows for which the mask is true."""
+        lives = None if self.lives is None else self.lives.take(np.asarray(mask, np.bool_))
         if self._table is not None:
-            return Batch(self.schema, table=self._table.filter(pa.array(mask, pa.bool_())))
-        return Batch(self.schema, [row for row, keep in zip(self.rows, mask, strict=True) if keep])
+            return Batch(self.schema, table=self._table.filter(pa.array(mask, pa.bool_())), lives=lives)
+        return Batch(self.schema, [row for row, keep in zip(self.rows, mask, strict=True) if keep], lives=lives)
+
+    def take(self, places: np.ndarray) -> Batch:
+        """The rows at some places, in their order."""
+        lives = None if self.lives is None else self.lives.take(places)
+        if self._table is not None:
+            return Batch(self.schema, table=self._table.take(pa.array(places)), lives=lives)
+        return Batch(self.schema, [self.rows[p] for p in places.tolist()], lives=lives)
+
+    def part(self, start: int, end: int) -> Batch:
+        """Neighbouring rows, without copying."""
+        if start == 0 and end >= len(self):
+            return self
+        lives = None if self.lives is None else self.lives.part(start, end)
+        if self._table is not None:
+            return Batch(self.schema, table=self._table.slice(start, end - start), lives=lives)
+        return Batch(self.schema, self.rows[start:end], lives=lives)
 
     def __repr__(self) -> str:
         """Size and form."""
-        return f"Batch({len(self)} {'arrow' if self.columnar else 'rows'})"
+        lives = "" if self.lives is None else " with lives"
+        return f"Batch({len(self)} {'arrow' if self.columnar else 'rows'}{lives})"
 
 
 def ticks_of(column: pa.ChunkedArray) -> np.ndarray:
@@ -128,9 +169,10 @@ def table_of(schema: Schema, rows: Sequence[Row]) -> pa.Table:
 def concat(schema: Schema, batches: Iterable[Batch]) -> Batch:
     """One batch of many, columnar if any of them is."""
     parts = [b for b in batches if len(b)]
+    lives = joined(b.its_lives() for b in parts) if any(b.lives is not None for b in parts) else None
     if any(b.columnar for b in parts):
-        return Batch(schema, table=pa.concat_tables([b.table for b in parts]))
-    return Batch(schema, [row for b in parts for row in b.rows])
+        return Batch(schema, table=pa.concat_tables([b.table for b in parts]), lives=lives)
+    return Batch(schema, [row for b in parts for row in b.rows], lives=lives)
 
 
 def present(schema: Schema, row: Row) -> dict[str, object]:

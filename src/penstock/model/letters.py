@@ -7,10 +7,11 @@ the one that the operator was given; for an aggregate, which has none, the windo
 
 from __future__ import annotations
 
-from penstock.model.batch import Row
+from penstock.model.batch import Batch, Row
 from penstock.model.conform import as_json
+from penstock.model.lives import NO_OLD
 from penstock.model.schema import BIGINT, STRING, Field, Schema
-from penstock.model.time import Domain, from_ticks, show_ticks
+from penstock.model.time import END_OF_TIME, Domain, from_ticks, show_ticks
 
 DEAD_SCHEMA = Schema(
     (Field("stream", STRING), Field("operator", STRING), Field("reason", STRING), Field("row", STRING))
@@ -23,18 +24,38 @@ def late_schema(schema: Schema) -> Schema:
     return Schema((Field("stream", STRING), Field("bound", bound), Field("row", STRING)))
 
 
-def row_text(schema: Schema, row: Row) -> str:
-    """A row as one line of JSON, with the columns that a result would hide."""
+def row_text(schema: Schema, row: Row, life: tuple[int, int | None] | None = None) -> str:
+    """A row as one line of JSON, with the columns that a result would hide; with a life, its end and old end too."""
     shown: dict[str, object] = {}
     for field, value in zip(schema.fields, row, strict=True):
-        if field.type.name == "timestamp" and isinstance(value, int):
-            try:
-                shown[field.name] = from_ticks(value)
-            except OverflowError:  # the calendar ends with the year 9999, ticks do not
-                shown[field.name] = show_ticks(value, Domain.TIMESTAMP)
-        else:
-            shown[field.name] = value
+        is_time = field.type.name == "timestamp" and isinstance(value, int)
+        shown[field.name] = _moment(value) if is_time else value  # type: ignore[arg-type]
+    if life is not None and schema.lives is not None:
+        for name, tick in zip(schema.lives, life, strict=True):
+            if tick is not None:
+                shown[name] = "open" if tick == END_OF_TIME else _end(tick, schema.domain)
     return plain_text(as_json(shown))
+
+
+def texts_of(batch: Batch) -> list[str]:
+    """The rows of a batch as text, with their lives."""
+    schema = batch.schema
+    if batch.lives is None:
+        return [row_text(schema, row) for row in batch.rows]
+    olds = [None if old == NO_OLD else old for old in batch.lives.olds.tolist()]
+    lives = zip(batch.lives.ends.tolist(), olds, strict=True)
+    return [row_text(schema, row, life) for row, life in zip(batch.rows, lives, strict=True)]
+
+
+def _end(tick: int, domain: Domain) -> object:
+    return _moment(tick) if domain is Domain.TIMESTAMP else tick
+
+
+def _moment(tick: int) -> object:
+    try:
+        return from_ticks(tick)
+    except OverflowError:  # the calendar ends with the year 9999, ticks do not
+        return show_ticks(tick, Domain.TIMESTAMP)
 
 
 def plain_text(text: str) -> str:

@@ -43,6 +43,15 @@ def alike(left: Payload, right: Payload) -> bool:
     )
 
 
+def tie(payload: Payload) -> tuple[str, str]:
+    """By what events of one start are put in order: the exact part, then floats, fewer digits of them first.
+
+    Replicas give the exact ones alike; floats may differ in their last bits, and with these the order.
+    """
+    floats = [f"{v:.8e}" for v in payload if isinstance(v, float)]
+    return repr(exact_part(payload)) if floats else repr(payload), repr(floats)
+
+
 def _close(a: float, b: float) -> bool:
     return (
         a == b

@@ -181,6 +181,8 @@ class Schema:
     """How the input writes the time, where it is not a timestamp yet; see `model.time_format`."""
     unusable: tuple[tuple[str, str], ...] = field(default=(), compare=False)
     """Columns of the input that queries cannot use, with their types: they pass by unread."""
+    lives: tuple[str, str] | None = None
+    """What the end of a row and its old end are called, where rows have lives of their own; see `model.lives`."""
 
     def __post_init__(self) -> None:
         """Refuse duplicate names and a time that is not a column."""

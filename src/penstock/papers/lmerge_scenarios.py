@@ -102,7 +102,7 @@ class Plan:
             items += self.execution.close()
         for item in items:
             if isinstance(item, Batch):
-                outputs += item.inserts()
+                outputs += item.elements()
             elif isinstance(item, Punctuation):
                 outputs.append(linear("ts", item.value))
         return outputs

@@ -39,6 +39,8 @@ def _reached(node: Node, greatest: int) -> _Reached | None:
     match node:
         case Source():
             return _Reached(greatest, 0, greatest + 1)
+        case Distinct() if node.schema.lives is not None:
+            return None
         case Select(input=below) | Distinct(input=below):
             return _reached(below, greatest)
         case Project(input=below, columns=columns, time=time):

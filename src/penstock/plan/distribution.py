@@ -14,7 +14,19 @@ from typing import Literal
 
 from penstock.model.schema import DOUBLE, FLOAT, DataType
 from penstock.plan.expressions import Call, Column, Expression
-from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import (
+    Distinct,
+    Ends,
+    Merge,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    Settle,
+    Source,
+    Union,
+    WindowAggregate,
+)
 
 Routes = dict[str, tuple[Expression, ...]]
 
@@ -49,6 +61,8 @@ def needed(node: Node) -> Distribution:
             return by_keys(Column(f.name, f.type) for f in below.schema.visible)
         case Merge():
             return by_keys(_event(node))
+        case Settle(input=below):  # an insert and its adjusts are the same row
+            return by_keys(Column(f.name, f.type) for f in below.schema.fields)
         case NumberRows():
             return SINGLE
         case _:
@@ -71,7 +85,7 @@ def routes(plan: Node) -> Routes | None:
 def _topmost_stateful(plan: Node) -> Node | None:
     """The first operator with state on the way down; a union above operators with state counts as one."""
     node = plan
-    while isinstance(node, Select | Project):
+    while isinstance(node, Select | Project | Ends):
         (node,) = node.inputs
     if isinstance(node, Source):
         return None
@@ -88,7 +102,7 @@ def _event(merge: Merge) -> list[Column]:
     schema = merge.schema
     if merge.algorithm == "R0":
         names = {schema.time}
-    elif merge.key is not None and not merge.elements:
+    elif merge.key is not None:
         names = {schema.time, *(schema.names[i] for i in merge.key)}
     else:
         return _payload(merge)
@@ -96,14 +110,11 @@ def _event(merge: Merge) -> list[Column]:
 
 
 def _payload(merge: Merge) -> list[Column]:
-    """The columns in which rows of one event are equal: the exact ones of a plain row; of an element also its start.
+    """The columns in which rows of one event are equal: the exact ones.
 
     Replicas may differ in the last bits of floats, so these do not say where a row goes.
     """
-    fields = merge.schema.fields
-    if merge.elements:
-        fields = (fields[1], *fields[4:])
-    return [Column(f.name, f.type) for f in fields if not _is_float(f.type)]
+    return [Column(f.name, f.type) for f in merge.schema.fields if not _is_float(f.type)]
 
 
 def _is_float(type_: DataType) -> bool:
@@ -119,7 +130,9 @@ def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
     match node:
         case Source(name=name):
             return {name: wanted}
-        case Select(input=below) | Distinct(input=below):
+        case Ends(name=name) if name in _columns(wanted):
+            return None  # an insert and its adjusts must meet
+        case Ends(input=below) | Select(input=below) | Distinct(input=below) | Settle(input=below):
             return _follow(below, wanted)
         case Project(input=below, columns=columns):
             replaced = _substitute(wanted, dict(columns))

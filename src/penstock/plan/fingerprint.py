@@ -40,6 +40,8 @@ def describe(plan: Node, catalog: Catalog) -> dict[str, Any]:
                 said["order"] = ", ".join(f.name for f in fields)
             said["progress"] = str(each.node.progress)
             said["max_ahead"] = each.node.max_ahead is not None
+            if each.node.schema.lives is not None:
+                said["lives"] = ", ".join(each.node.schema.lives)
             said["progress_form"] = json.dumps(progress_form(each.node), sort_keys=True)
     return {
         "streams": streams,
@@ -135,6 +137,8 @@ def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
             yield Difference(f"time_format of stream {name}", *["none" if f is None else repr(f) for f in formats])
         if old["progress_form"] != new["progress_form"]:
             yield Difference(f"progress of stream {name}", old["progress"], new["progress"])
+        if old.get("lives") != new.get("lives"):
+            yield Difference(f"lives of stream {name}", *[of.get("lives", "none") for of in (old, new)])
         if old["max_ahead"] != new["max_ahead"]:
             yield Difference(
                 f"limit max_ahead of stream {name}", *["some" if of["max_ahead"] else "none" for of in (old, new)]

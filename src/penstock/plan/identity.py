@@ -70,6 +70,7 @@ def _identify(node: Node, wanted: frozenset[str] | None, found: list[Known]) -> 
         rest = {name: canonical(held) for name, held in _said(node) if name not in _OF_SOURCE}
         guarded = node.max_ahead is not None  # how far ahead rows may be is no part of the state
         own = ["Source", node.name.lower(), columns, node.schema.time, progress_form(node), guarded, rest]
+        own += ["lives"] if node.schema.lives is not None else []  # plain streams stay known by what they were
     else:
         own = canonical(node)
     identity = _hash([own, below])

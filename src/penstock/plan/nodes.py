@@ -51,6 +51,11 @@ class Node:
         raise NotImplementedError(type(self).__name__)
 
     @property
+    def takes_revisions(self) -> bool:
+        """Whether it may be given adjusts; before a node that may not, a `Settle` is put (`rules.settle`)."""
+        return False
+
+    @property
     def label(self) -> str:
         """One line for `explain`."""
         return type(self).__name__
@@ -146,7 +151,9 @@ class NumberRows(Unary):
         """The input's columns and the row number."""
         below = self.input.schema
         fields = (*below.fields, Field(ROW_NUMBER, BIGINT))
-        return Schema(fields, below.time, below.lifetime) if self.keeps_time else Schema(fields, ROW_NUMBER)
+        if self.keeps_time:
+            return Schema(fields, below.time, below.lifetime, lives=below.lives)
+        return Schema(fields, ROW_NUMBER)
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -170,6 +177,11 @@ class Select(Unary):
     def schema(self) -> Schema:
         """The input's."""
         return self.input.schema
+
+    @property
+    def takes_revisions(self) -> bool:
+        """An insert and its adjusts are the same row: all of them are kept, or none."""
+        return True
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -200,7 +212,19 @@ class Project(Unary):
     def schema(self) -> Schema:
         """One column per expression."""
         fields = tuple(Field(name, e.type, hidden=name in self.hidden) for name, e in self.columns)
-        return Schema(fields, self.time, self.input.schema.lifetime)
+        below = self.input.schema
+        return Schema(fields, self.time, below.lifetime, lives=below.lives if self.keeps_time else None)
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether rows start where they did."""
+        time = dict(self.columns).get(self.time)
+        return isinstance(time, Column) and time.name == self.input.schema.time
+
+    @property
+    def takes_revisions(self) -> bool:
+        """An insert and its adjusts become the same row, as long as its start stays."""
+        return self.keeps_time
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -247,6 +271,18 @@ class Union(Nary):
     """Bag union of streams of one schema (Meld)."""
 
     @cached_property
+    def schema(self) -> Schema:
+        """The first branch's; if any branch has lives, so has the union."""
+        first = self.branches[0].schema
+        lives = next((b.schema.lives for b in self.branches if b.schema.lives is not None), None)
+        return first if first.lives == lives else replace(first, lives=lives)
+
+    @property
+    def takes_revisions(self) -> bool:
+        """Elements pass through as they come."""
+        return True
+
+    @cached_property
     def properties(self) -> StreamProperties:
         """Interleaving loses order and keys."""
         lifetimes = [b.properties.lifetime for b in self.branches]
@@ -271,7 +307,7 @@ class Merge(Nary):
     lag: int = 0
     driver: str = "leading"
     elements: bool = False
-    """Whether rows are inserts and adjusts, with columns for start, end and old end, instead of plain events."""
+    """Whether rows have lives of their own, and may be revised, instead of being plain events."""
     why: str = ""
     """Why this algorithm is right, and no weaker one is known to be."""
     on_divergence: str = "report"
@@ -284,6 +320,11 @@ class Merge(Nary):
         super().__post_init__()
         check_count("Merge, names of replicas", self.branches, len(self.names))
 
+    @property
+    def takes_revisions(self) -> bool:
+        """Telling what replicas come to is its work."""
+        return True
+
     @cached_property
     def properties(self) -> StreamProperties:
         """What every replica promises; the output of an ordered merge is ordered, that of another is not."""
@@ -295,7 +336,7 @@ class Merge(Nary):
             strictly_ordered=self.algorithm == "R0",
             deterministic_ties=self.algorithm in ("R0", "R1"),
             max_disorder=0 if ordered else None,
-            insert_only=not self.elements or self.policy == "conservative",
+            insert_only=not self.elements or ordered or self.policy == "conservative",
         )
 
     @property
@@ -305,6 +346,63 @@ class Merge(Nary):
         lag = f", {self.lag} ticks behind" if self.lag else ""
         driver = f", bounds by {self.driver}" if self.driver != "leading" else ""
         return f"Merge {', '.join(self.names)} (LMerge {how}{driver}{lag})"
+
+
+@dataclass(frozen=True)
+class Settle(Unary):
+    """Events once they can no longer change, in order of start (the papers' Cleanse)."""
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+    @property
+    def takes_revisions(self) -> bool:
+        """It keeps them to itself."""
+        return True
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """Ordered inserts; those that start together come in the same order everywhere, unless they have floats."""
+        exact = not any(f.type.is_fractional for f in self.schema.fields)
+        return replace(
+            self.input.properties,
+            ordered=True,
+            strictly_ordered=False,
+            insert_only=True,
+            deterministic_ties=exact,
+            max_disorder=0,
+        )
+
+    @property
+    def label(self) -> str:
+        """The operator's name in the papers."""
+        return "Settle (Cleanse)"
+
+
+@dataclass(frozen=True)
+class Ends(Unary):
+    """Events with their ends as a column, which expressions can read; only of events that have settled."""
+
+    name: str
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns and the end, null where an event never ends."""
+        below = self.input.schema
+        end = Field(self.name, TIMESTAMP if below.domain is Domain.TIMESTAMP else BIGINT)
+        return replace(below, fields=(*below.fields, end))
+
+    @cached_property
+    def properties(self) -> StreamProperties:
+        """The input's."""
+        return self.input.properties
+
+    @property
+    def label(self) -> str:
+        """The column."""
+        return f"Ends as {self.name}"
 
 
 @dataclass(frozen=True)

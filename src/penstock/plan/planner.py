@@ -5,9 +5,9 @@ DataFrames, nodes are Spark's own operators, unless one of them cannot be: then 
 bucket of rows. On Spark as a *stream* the query graph is always hosted.
 
 Spark's own operators cannot run an aggregate written in Python, a sum of decimals so wide that Spark may give up though
-the result would fit, and merges that need to know who said what: of elements, with a driver that is to be believed,
-with an alarm that stops, or of floats that no key tells apart. And they answer differently under some settings of a
-session, which the caller names.
+the result would fit, anything over rows with lives of their own, and merges that need to know who said what: with a
+driver that is to be believed, with an alarm that stops, or of floats that no key tells apart. And they answer
+differently under some settings of a session, which the caller names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,19 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spark
 from penstock.plan.distribution import SINGLE, Distribution, Routes, by_keys, needed, routes
 from penstock.plan.identity import Known, identities
-from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import (
+    Distinct,
+    Ends,
+    Merge,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    Settle,
+    Source,
+    Union,
+    WindowAggregate,
+)
 from penstock.plan.physical import Physical, Runs
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
@@ -111,13 +123,17 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume) 
         case WindowAggregate(window=SlidingWindow()):
             choice = _chosen(choose_aggregate(node, catalog, volume), aggregate, node)
             return Decision(runs, choice.name, _holistic(node, catalog), choice)
+        case Settle():
+            return Decision(runs, "Settle", "events by slices of time, given out in order of start when they are final")
+        case Distinct() if node.schema.lives is not None:
+            return Decision(runs, "DupElim", "longest stretches of time, given out when a bound has passed them")
         case Distinct():
             return Decision(runs, "DupElim", "hash table per instant, purged by punctuation")
         case Merge(why=why, algorithm=algorithm):
             return Decision(runs, algorithm, f"{why}; events by slices of time, given up when they are final")
         case Union():
             return Decision(runs, "Meld", "Meld, rows pass at once")
-        case Select() | Project() | NumberRows():
+        case Select() | Project() | Ends() | NumberRows():
             return Decision(runs, type(node).__name__, "pipelined, rows or Arrow")
         case _:
             return Decision(runs, type(node).__name__)
@@ -181,11 +197,13 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume) -> Decision:
 
 def _needs_host(node: Node, catalog: Catalog) -> bool:
     """Whether Spark's own operators cannot run a node."""
+    if node.schema.lives is not None:
+        return True
     match node:
         case Merge():
             floats = any(f.type in (FLOAT, DOUBLE) for f in node.schema.fields)
             keyless = node.key is None and node.algorithm != "R0"
-            return node.elements or node.driver != "leading" or node.on_divergence == "stop" or (floats and keyless)
+            return node.driver != "leading" or node.on_divergence == "stop" or (floats and keyless)
         case WindowAggregate():
             return not all(record_of(a, catalog).is_native(a.argument_type) for a in node.aggregates)
         case _:

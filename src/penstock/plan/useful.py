@@ -1,12 +1,13 @@
 """Which bounds a node can use, told to those that feed it (thesis 8.1, the Describe idea).
 
 A bound is of use if it passes a multiple of a step, counted from an origin: for a window its SLIDE, for whatever has
-state of another kind one tick. Nodes that only pass rows on can use what their consumer can.
+state of another kind one tick. Nodes that only pass rows on can use what their consumer can; what waits for events to
+end can use any.
 """
 
 from __future__ import annotations
 
-from penstock.plan.nodes import Merge, Node, Project, Select, Union, WindowAggregate
+from penstock.plan.nodes import Ends, Merge, Node, Project, Select, Union, WindowAggregate
 from penstock.plan.windows import SlidingWindow
 
 Useful = tuple[int, int]
@@ -20,7 +21,9 @@ def useful_below(node: Node, above: Useful) -> Useful:
     match node:
         case WindowAggregate(window=SlidingWindow(slide=slide, origin=origin)):
             return slide, origin
-        case Select() | Project() | Union() | Merge():
+        case Merge() if node.schema.lives is not None:
+            return EVERY
+        case Select() | Project() | Union() | Merge() | Ends():
             return above
         case _:
             return EVERY

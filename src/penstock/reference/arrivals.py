@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.model.batch import Row
+from penstock.model.elements import Adjust, Insert
 from penstock.model.progress import PerSource, Progress, Punctuated
 from penstock.model.schema import Schema
+from penstock.model.time import END_OF_TIME
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import columns_in
 from penstock.reference.lateness import Judged, Kind, judge, kind_of
@@ -26,7 +28,7 @@ from penstock.sql.predicates import punctuation_predicate
 class Arrivals:
     """One stream: its declaration, and its rows in batches as they arrive.
 
-    Rows are in the order of the schema, with timestamps as ticks.
+    Rows are in the order of the schema, with timestamps as ticks, and with the columns of their lives if they have any.
     """
 
     name: str
@@ -34,6 +36,8 @@ class Arrivals:
     progress: Progress
     batches: tuple[tuple[Row, ...], ...]
     max_ahead: int | None = None
+    lives: tuple[str, ...] | None = None
+    """The columns of start, end and old end, where rows have lives of their own."""
 
     @property
     def timed(self) -> list[list[Row]]:
@@ -74,7 +78,29 @@ class Arrivals:
             source_index=source,
             domain=self.schema.domain,
             max_ahead=self.max_ahead,
+            judged_by=None if self.lives is None else self.judged_by,
         )
+
+    def judged_by(self, row: Row) -> int:
+        """What a bound is compared with: the start of an insert, the lesser of an adjust's ends."""
+        element = self.element(row)
+        assert not isinstance(element, tuple)
+        return element.lateness_time if isinstance(element, Adjust) else element.vs
+
+    def element(self, row: Row) -> Row | Insert | Adjust:
+        """A row with a life as an element: what is left of it without its ends is the payload."""
+        if self.lives is None:
+            return row
+        start, end, *old = (self.schema.index(name) for name in self.lives)
+        payload = tuple(v for i, v in enumerate(row) if i not in (end, *old))
+        vs, ve, was = row[start], row[end], row[old[0]] if old else None
+        assert isinstance(vs, int)
+        ve = END_OF_TIME if ve is None else ve
+        assert isinstance(ve, int)
+        if was is None:
+            return Insert(payload, vs, ve)
+        assert isinstance(was, int)
+        return Adjust(payload, vs, was, ve)
 
     def _is_punctuation(self, catalog: Catalog) -> Callable[[Row], bool] | None:
         if not isinstance(self.progress, Punctuated):

@@ -6,8 +6,14 @@ numbering by arrival means the same after a selection, a projection or a union. 
 by their windows' ends; between two aggregations that meet in a union, and in what order groups of one window come,
 nothing is defined by arrival, and nothing should be made of it.
 
-DISTINCT keeps one row of those with the same visible values at the same time: per instant, since all rows of a stream
-live equally long (where lifetimes only overlap, as in a union of windows with two origins, both stay).
+A stream may have lives: its arrivals are inserts and adjusts, whose payloads are rows. Selections, projections and
+unions are of elements, since an insert and its adjusts are the same row. A settle, a merge and the result are of the
+events that the elements come to: each where its insert was, with its last end. An adjust of an event that is not there
+changes nothing; a settle says so. Windows count settled events by their start.
+
+DISTINCT over plain rows keeps one row of those with the same visible values at the same time: per instant, since all
+rows of a stream live equally long (where lifetimes only overlap, as in a union of windows with two origins, both stay).
+Over events with lives it is one event for each longest stretch of time in which there is one.
 
 A row for which an operator's expression has no value goes no further and is dead, with the operator, the reason and the
 row as the operator was given it; each operator that fails on it says so. A group whose aggregate has no value in a
@@ -19,26 +25,54 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from penstock.errors import EvaluationError, UnsupportedError, reason_of
 from penstock.model.batch import Row
+from penstock.model.elements import Adjust, Insert
 from penstock.model.letters import plain_text, row_text
 from penstock.model.likeness import Likeness
+from penstock.model.lives import UNKNOWN_EVENT
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
+from penstock.model.time import END_OF_TIME
 from penstock.model.values import canonical_row
-from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import (
+    Distinct,
+    Ends,
+    Merge,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    Settle,
+    Source,
+    Union,
+    WindowAggregate,
+)
 from penstock.reference.aggregates import aggregate
 from penstock.reference.scalars import Functions, same_row, value_of
 from penstock.reference.windows import extents
 
-Placed = tuple[int, Row]
-"""A row and its place in the order of arrival."""
+Life = tuple[int, int | None]
+"""An end, and of an adjust the end before."""
+
+
+class Placed(NamedTuple):
+    """A row and its place in the order of arrival; where rows have lives, its life."""
+
+    place: int
+    row: Row
+    life: Life | None = None
+
+
+Arrival = tuple[str, Row | Insert | Adjust]
+"""A stream, and a row or an element of it."""
 
 
 def evaluate(
     plan: Node,
-    arrivals: Sequence[tuple[str, Row]],
+    arrivals: Sequence[Arrival],
     *,
     late: Collection[int] = (),
     functions: Mapping[str, Callable[..., object]] | None = None,
@@ -49,14 +83,15 @@ def evaluate(
     Args:
         plan: The bound query.
         arrivals: The rows as (stream, row in the order of the stream's schema), in the order they arrive: those on
-            time, and where the query counts rows by arrival the late ones too.
+            time, and where the query counts rows by arrival the late ones too. Of a stream with lives, elements.
         late: The places in `arrivals` of the rows that came late for their stream's time.
         functions: User functions by lower-case name; they get None for null.
         aggregates: User aggregates by lower-case name: objects with `lift`, `combine` and `lower`. They never see
             nulls.
 
     Returns:
-        The events: visible values, the row's time, and that plus the lifetime of the plan's schema.
+        The events: visible values, the row's time, and its end: where it has no life of its own, the time plus the
+        lifetime of the plan's schema.
     """
     return outcome(plan, arrivals, late=late, functions=functions, aggregates=aggregates).result
 
@@ -81,7 +116,7 @@ class Outcome:
 
 def outcome(
     plan: Node,
-    arrivals: Sequence[tuple[str, Row]],
+    arrivals: Sequence[Arrival],
     *,
     late: Collection[int] = (),
     functions: Mapping[str, Callable[..., object]] | None = None,
@@ -91,17 +126,17 @@ def outcome(
     evaluator = _Evaluator(arrivals, frozenset(late), functions or {}, aggregates or {})
     schema = plan.schema
     events: list[Event] = []
-    for _, row in evaluator.rows(plan):
-        vs = row[schema.time_index]
-        assert isinstance(vs, int)
-        events.append((_visible(row, schema), vs, vs + schema.lifetime))
+    found = evaluator.rows(plan)
+    for item in found if schema.lives is None else _come_to(found, schema)[0]:
+        vs = _start(item, schema)
+        events.append((_visible(item.row, schema), vs, _end(item, schema)))
     return Outcome(TDB(events), evaluator.dead)
 
 
 class _Evaluator:
     def __init__(
         self,
-        arrivals: Sequence[tuple[str, Row]],
+        arrivals: Sequence[Arrival],
         late: frozenset[int],
         functions: Functions,
         aggregates: Mapping[str, object],
@@ -114,7 +149,7 @@ class _Evaluator:
         match node:
             case Source():
                 named = [(i, row) for i, (name, row) in enumerate(self.arrivals) if name.lower() == node.name.lower()]
-                return [(i, row) for i, row in named if late_too or node.by_arrival or i not in self.late]
+                return [_placed(i, row) for i, row in named if late_too or node.by_arrival or i not in self.late]
             case NumberRows():
                 return self._numbered(node)
             case Select():
@@ -123,42 +158,47 @@ class _Evaluator:
                 return list(self._each(node, lambda row: self._projected(node, row), late_too))
             case Union():
                 both = [item for branch in node.branches for item in self.rows(branch, late_too=late_too)]
-                return sorted(both, key=lambda item: item[0])  # stable: one row in two branches comes in their order
-            case Merge(elements=False):
+                return sorted(both, key=lambda item: item.place)  # stable: one row in two branches comes in their order
+            case Merge():
                 return self._merged(node)
-            case Merge(policy="conservative"):
+            case Settle():
                 return self._settled(node)
+            case Ends():
+                ends = [(item, _end(item, node.input.schema)) for item in self.rows(node.input)]
+                return [item._replace(row=(*item.row, None if end == END_OF_TIME else end)) for item, end in ends]
             case Distinct():
                 return self._distinct(node)
             case WindowAggregate():
-                return list(enumerate(self._aggregated(node)))
+                return [Placed(i, row) for i, row in enumerate(self._aggregated(node))]
             case _:
                 raise UnsupportedError("The reference does not know this node.", got=node.label)
 
     def _numbered(self, node: NumberRows) -> list[Placed]:
         """Every row that arrives gets a number; where rows keep their time, late ones are left out after that."""
-        numbered = [(p, (*row, n)) for n, (p, row) in enumerate(self.rows(node.input, late_too=node.keeps_time))]
+        found = self.rows(node.input, late_too=node.keeps_time)
         if not node.keeps_time:
-            return numbered
+            return [Placed(item.place, (*item.row, n)) for n, item in enumerate(found)]
+        numbered = [item._replace(row=(*item.row, n)) for n, item in enumerate(found)]
         dead = self.dead.copy()
-        on_time = {place for place, _ in self.rows(node.input)}
+        on_time = {item.place for item in self.rows(node.input)}
         self.dead = dead  # the same rows a second time
-        return [(place, row) for place, row in numbered if place in on_time]
+        return [item for item in numbered if item.place in on_time]
 
     def _each(self, node: Select | Project, made: Callable[[Row], Row | None], late_too: bool) -> Iterator[Placed]:
         """What comes of each row; one that has no value is dead."""
-        for place, row in self.rows(node.input, late_too=late_too):
+        lived = node.schema.lives is not None
+        for place, row, life in self.rows(node.input, late_too=late_too):
             try:
                 result = made(row)
             except EvaluationError as error:
-                self._bury(node, error, row_text(node.input.schema, row))
+                self._bury(node, plain_text(reason_of(error)), row_text(node.input.schema, row, life))
             else:
                 if result is not None:
-                    yield place, result
+                    yield Placed(place, result, life if lived else None)
 
-    def _bury(self, node: Node, error: EvaluationError, row: str) -> None:
+    def _bury(self, node: Node, reason: str, row: str) -> None:
         streams = dict.fromkeys(n.name for n in node.walk() if isinstance(n, Source))
-        self.dead[Dead(", ".join(streams), node.label, plain_text(reason_of(error)), row)] += 1
+        self.dead[Dead(", ".join(streams), node.label, reason, row)] += 1
 
     def _holds(self, node: Select, row: Row) -> bool:
         return value_of(node.predicate, row, node.input.schema, self.functions) is True  # not null
@@ -167,36 +207,30 @@ class _Evaluator:
         return tuple(value_of(e, row, node.input.schema, self.functions) for _, e in node.columns)
 
     def _merged(self, node: Merge) -> list[Placed]:
-        """Complete replicas: each row as often as the replica has it that has it most often."""
-        return _most([[(place, row) for place, row in self.rows(branch)] for branch in node.branches])
+        """Complete replicas: each event as often as the replica has it that has it most often."""
+        return _most([_come_to(self.rows(branch), branch.schema)[0] for branch in node.branches])
 
-    def _settled(self, node: Merge) -> list[Placed]:
-        """The events that each replica's inserts and adjusts come to, as rows of inserts."""
-        replicas = []
-        for branch in node.branches:
-            events: list[Placed] = []
-            for place, (_, vs, ve, old, *payload) in self.rows(branch):
-                if old is not None:
-                    was = (vs, vs, old, None, *payload)
-                    before = next(i for i, (_, row) in enumerate(events) if same_row(row) == same_row(was))
-                    place, _ = events.pop(before)  # noqa: PLW2901 - an event is where its insert was
-                if ve != vs:
-                    events.append((place, (vs, vs, ve, None, *payload)))
-            replicas.append(events)
-        return _most(replicas)
+    def _settled(self, node: Settle) -> list[Placed]:
+        """The events that inserts and adjusts come to; an adjust of an event that is not there is dead."""
+        events, unknown = _come_to(self.rows(node.input), node.schema)
+        for _, row, life in unknown:
+            self._bury(node, UNKNOWN_EVENT, row_text(node.schema, row, life))
+        return events
 
     def _distinct(self, node: Distinct) -> list[Placed]:
         schema = node.schema
+        if schema.lives is not None:
+            return _stretches(self.rows(node.input), schema)
         kept: dict[object, Placed] = {}
-        for place, row in self.rows(node.input):
-            kept.setdefault((same_row(_visible(row, schema)), row[schema.time_index]), (place, row))
+        for item in self.rows(node.input):
+            kept.setdefault((same_row(_visible(item.row, schema)), item.row[schema.time_index]), item)
         return list(kept.values())
 
     def _aggregated(self, node: WindowAggregate) -> list[Row]:
         schema = node.input.schema
         keys = [schema.index(k) for k in node.keys]
         results: list[Row] = []
-        for extent in extents(node.window, [row for _, row in self.rows(node.input)], schema):
+        for extent in extents(node.window, [item.row for item in self.rows(node.input)], schema):
             groups: dict[object, list[Row]] = {}
             for row in extent.rows:
                 groups.setdefault(same_row(tuple(row[i] for i in keys)), []).append(row)
@@ -206,7 +240,7 @@ class _Evaluator:
                     results.append((*window, *self._results(node, members, schema)))
                 except EvaluationError as error:
                     shown = Schema(node.schema.fields[: len(window)])
-                    self._bury(node, error, row_text(shown, window))
+                    self._bury(node, plain_text(reason_of(error)), row_text(shown, window))
         return results
 
     def _results(self, node: WindowAggregate, members: list[Row], schema: Schema) -> list[object]:
@@ -218,20 +252,74 @@ class _Evaluator:
         return results
 
 
+def _placed(place: int, arrived: Row | Insert | Adjust) -> Placed:
+    if isinstance(arrived, Insert):
+        return Placed(place, arrived.payload, (arrived.ve, None))
+    if isinstance(arrived, Adjust):
+        return Placed(place, arrived.payload, (arrived.ve, arrived.v_old))
+    return Placed(place, arrived)
+
+
+def _start(item: Placed, schema: Schema) -> int:
+    vs = item.row[schema.time_index]
+    assert isinstance(vs, int)
+    return vs
+
+
+def _end(item: Placed, schema: Schema) -> int:
+    return item.life[0] if item.life is not None else _start(item, schema) + schema.lifetime
+
+
+def _come_to(items: Sequence[Placed], schema: Schema) -> tuple[list[Placed], list[Placed]]:
+    """The events that elements come to, by place; and the adjusts of events that are not there."""
+    events: list[Placed] = []
+    unknown: list[Placed] = []
+    for item in items:
+        place, vs, end = item.place, _start(item, schema), _end(item, schema)
+        old = None if item.life is None else item.life[1]
+        if old is not None:
+            wanted = same_row(item.row), old
+            at = next((i for i, e in enumerate(events) if (same_row(e.row), _end(e, schema)) == wanted), None)
+            if at is None:
+                unknown.append(item)
+                continue
+            place = events.pop(at).place  # an event is where its insert was
+        if end != vs:
+            events.append(Placed(place, item.row, None if schema.lives is None else (end, None)))
+    return sorted(events, key=lambda e: e.place), unknown
+
+
+def _stretches(items: Sequence[Placed], schema: Schema) -> list[Placed]:
+    """For each longest stretch of time in which there is a row with some visible values, one event."""
+    alike: dict[object, list[Placed]] = {}
+    for item in items:
+        alike.setdefault(same_row(_visible(item.row, schema)), []).append(item)
+    found: list[Placed] = []
+    for members in alike.values():
+        reached: int | None = None
+        for item in sorted(members, key=lambda m: _start(m, schema)):
+            if reached is None or _start(item, schema) > reached:
+                found.append(item)
+            else:
+                found[-1] = found[-1]._replace(life=(max(reached, _end(item, schema)), None))
+            reached = _end(found[-1], schema)
+    return found
+
+
 def _most(replicas: list[list[Placed]]) -> list[Placed]:
-    """Each row as often as the replica has it that has it most often; floats within the tolerance of `likeness`."""
+    """Each event as often as the replica has it that has it most often; floats within the tolerance of `likeness`."""
     best: dict[object, list[Placed]] = {}
     likeness = Likeness()
-    for rows in replicas:
-        by_row: dict[Row, list[Placed]] = {}
-        for place, row in rows:
-            by_row.setdefault(likeness.find(0, canonical_row(row)), []).append((place, row))
-        for key, placed in by_row.items():
-            if key not in best:
-                likeness.add(0, key)
-            if len(placed) > len(best.get(key, ())):
-                best[key] = placed
-    return sorted((p for placed in best.values() for p in placed), key=lambda item: item[0])
+    for items in replicas:
+        by_event: dict[tuple[Row, Life | None], list[Placed]] = {}
+        for item in items:
+            like = likeness.find(0, canonical_row(item.row))
+            by_event.setdefault((like, item.life), []).append(item)
+        for (row, life), placed in by_event.items():
+            likeness.add(0, row)
+            if len(placed) > len(best.get((row, life), ())):
+                best[row, life] = placed
+    return sorted((p for placed in best.values() for p in placed), key=lambda item: item.place)
 
 
 def _visible(row: Row, schema: Schema) -> Row:

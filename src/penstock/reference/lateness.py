@@ -72,6 +72,7 @@ def judge(
     source_index: int | None = None,
     domain: Domain,
     max_ahead: int | None = None,
+    judged_by: Callable[[Row], int] | None = None,
 ) -> Judged:
     """Play the arrival of one stream.
 
@@ -85,6 +86,7 @@ def judge(
         source_index: Where in a row its source is; needed for `per_source()`.
         domain: What the ticks of time count.
         max_ahead: How many ticks a row may be beyond the greatest time before it that was not too far ahead itself.
+        judged_by: What of a row a bound is compared with; its time if it is left out. Progress goes by the time.
 
     Returns:
         The rows by what became of them.
@@ -93,7 +95,7 @@ def judge(
         raise StreamError("punctuated() needs to know which rows are punctuation.", hint="pass is_punctuation=…")
     if isinstance(progress, PerSource) and source_index is None:
         raise StreamError("per_source() needs to know where the source is.", hint="pass source_index=…")
-    story = _Story(progress, source_index, domain)
+    story = _Story(progress, source_index, domain, judged_by)
     reached: int | None = None
     for number, batch in enumerate(batches):
         kinds = [kind_of(row, progress, is_punctuation, is_ambiguous) for row in batch]
@@ -124,6 +126,7 @@ class _Story:
     progress: Progress
     source_index: int | None
     domain: Domain
+    judged_by: Callable[[Row], int] | None = None
     bound: int = MIN_TICK
     arrived: list[_Arrival] = field(default_factory=list)
     data: list[tuple[Row, bool]] = field(default_factory=list)
@@ -146,7 +149,7 @@ class _Story:
     def take(self, row: Row, time: int, kind: Kind, lot: int) -> None:
         """A row that takes part and is not too far ahead, under the bound as it is."""
         source = row[self.source_index] if self.source_index is not None else None
-        is_behind = time < self.bound
+        is_behind = (time if self.judged_by is None or kind != "data" else self.judged_by(row)) < self.bound
         if kind == "punctuation":
             self.punctuation.append(row)
             if is_behind:

@@ -22,16 +22,30 @@ from penstock.operators.progress.ingest import BatchIngest, MarksOf, RowIngest
 from penstock.operators.progress.marks import PunctuationMarks, SourceMarks
 from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.relational.distinct import DistinctOperator
+from penstock.operators.relational.ends import EndsOperator
 from penstock.operators.relational.meld import MeldOperator
 from penstock.operators.relational.number import NumberOperator
 from penstock.operators.relational.project import ProjectOperator
 from penstock.operators.relational.select import SelectOperator
+from penstock.operators.relational.settle import SettleOperator
+from penstock.operators.relational.stretches import StretchesOperator
 from penstock.operators.windows.sliding import Sliding
 from penstock.plan import cost
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Expression
-from penstock.plan.nodes import Distinct, Merge, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import (
+    Distinct,
+    Ends,
+    Merge,
+    NumberRows,
+    Project,
+    Select,
+    Settle,
+    Source,
+    Union,
+    WindowAggregate,
+)
 from penstock.plan.physical import Physical
 from penstock.plan.planner import BY_BATCH
 from penstock.plan.windows import SlidingWindow
@@ -65,8 +79,12 @@ class Builder:
                 return MeldOperator(node.schema, len(branches))
             case Merge():
                 return self._merge(node)
+            case Ends():
+                return EndsOperator(node.schema)
+            case Settle():
+                return SettleOperator(node.schema)
             case Distinct():
-                return DistinctOperator(node.schema)
+                return DistinctOperator(node.schema) if node.schema.lives is None else StretchesOperator(node.schema)
             case WindowAggregate():
                 return self.window_aggregate(node, planned.algorithm)
             case _:
@@ -124,7 +142,7 @@ class Builder:
             options |= {"policy": node.policy, "lag": node.lag, "driver": node.driver}
         if node.algorithm == "R2":
             options["key"] = node.key
-        return MergeOperator(node.schema, node.names, node.algorithm, elements=node.elements, **options)
+        return MergeOperator(node.schema, node.names, node.algorithm, **options)
 
     def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:
         """The operator of a window aggregate by an algorithm, see `plan.cost`."""

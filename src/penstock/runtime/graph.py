@@ -16,6 +16,7 @@ from typing import Any
 from penstock.errors import CheckpointError, InternalError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, linear
+from penstock.model.lives import Lives
 from penstock.model.time import END_OF_TIME
 from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.operators.progress.ingest import BatchIngest
@@ -93,6 +94,8 @@ class QueryGraph:
 
     def _add(self, planned: Physical, consumer: tuple[GraphNode, int] | None) -> None:
         node = planned.node
+        if not node.takes_revisions and not all(i.properties.insert_only for i in node.inputs):
+            raise InternalError("An operator that takes inserts only would be given revisions.", where=node.label)
         made = GraphNode(node, self.builder.operator(planned), planned.identity, consumer)
         self.nodes.append(made)
         if isinstance(node, Source):
@@ -117,7 +120,7 @@ class QueryGraph:
         readings = self.sources[stream.lower()]
         elements = [element]
         if isinstance(element, Batch) and sum(isinstance(n.plan, Source) and n.plan.by_arrival for n in readings) > 1:
-            elements = [Batch(element.schema, [row]) for row in element.rows]
+            elements = [element.part(at, at + 1) for at in range(len(element))]
         for part in elements:
             for node in readings:
                 yield from self._run(node, iter(node.take_in(0, part)))
@@ -264,10 +267,10 @@ class QueryGraph:
     def _output(self, saved: Any) -> Element:
         """An output that had come and not been taken."""
         try:
-            kind, content = saved
+            kind, content, *lives = saved
             if kind == "punctuation":
                 return Punctuation(*content)
-            return Batch(self.plan.schema, table=content) if kind == "table" else Batch(self.plan.schema, content)
+            return Batch(self.plan.schema, **{kind: content}, lives=Lives(*lives) if lives else None)
         except (TypeError, ValueError) as error:
             raise CheckpointError(
                 "The snapshot holds an output that is none.", got=repr(error), hint="use another copy"
@@ -292,7 +295,8 @@ class QueryGraph:
         }
 
 
-def _plain_output(output: Element) -> tuple[str, Any]:
+def _plain_output(output: Element) -> tuple[Any, ...]:
+    """Its kind and what is in it; of a batch with lives its ends and old ends as well."""
     if isinstance(output, Punctuation):
         return "punctuation", (output.bounds, output.constants)
     return ("table", output.table) if output.columnar else ("rows", list(output.rows))

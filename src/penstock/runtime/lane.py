@@ -11,8 +11,8 @@ that rows without fault pay nothing for it.
 
 A row that moves the bound, or the row number, past the next useful one is the exception: the punctuation that follows
 goes through the graph as always. So do rows that are punctuation themselves. What has no lane of this kind (a stream
-that the plan reads twice, or that has a limit on rows from the future) goes row by row through the graph, with the same
-results.
+that the plan reads twice, that has a limit on rows from the future, or whose rows have lives) goes row by row through
+the graph, with the same results; rows with lives are pushed as elements.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, conform_row, fits_text
 from penstock.model.convert import encodable
+from penstock.model.element_rows import Elements
+from penstock.model.elements import Adjust, Insert
 from penstock.model.schema import Field, Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical
@@ -64,20 +66,27 @@ def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury, ga
     entrances = graph.sources[stream.lower()]
     entrance = entrances[0]
     ingest = entrance.operator
-    if len(entrances) == 1 and isinstance(ingest, RowIngest) and ingest.guard is None:
+    if ingest.schema.lives is None and len(entrances) == 1 and isinstance(ingest, RowIngest) and ingest.guard is None:
         return _compiled(graph, entrance, ingest, functions, bury, gate)
 
     pushed = 0
+    form = Elements(ingest.schema)
+
+    def made(row: object) -> Batch | DeadLetter:
+        if isinstance(row, Insert | Adjust):
+            return form.batch(row)
+        checked = conform_row(ingest.schema, row)
+        return checked if isinstance(checked, DeadLetter) else Batch(ingest.schema, [checked])
 
     def push(row: Row) -> None:
         nonlocal pushed
         with gate.alone():
             pushed += 1
-            checked = conform_row(ingest.schema, row)
-            if isinstance(checked, DeadLetter):
-                bury(checked)
+            batch = made(row)
+            if isinstance(batch, DeadLetter):
+                bury(batch)
             else:
-                graph.push(stream, Batch(ingest.schema, [checked]))
+                graph.push(stream, batch)
 
     return Lane(push, _nothing, _nothing, lambda: pushed)
 
@@ -339,7 +348,7 @@ class _Books:
                 return
             if not good:
                 break
-            row = good[0]
+            row = good[0][1]
         raise error
 
     def follow(self) -> None:

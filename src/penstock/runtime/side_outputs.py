@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.model.batch import Row, rows_of, table_of
 from penstock.model.conform import DeadLetter
-from penstock.model.letters import DEAD_SCHEMA, plain_text, row_text
+from penstock.model.letters import DEAD_SCHEMA, plain_text, texts_of
 from penstock.model.schema import Schema
 from penstock.operators.operator import Rejected
 
@@ -102,14 +102,13 @@ class SideOutputs:
 
     def take(self, stream: str, operator: str | None, rejected: Rejected) -> None:
         """Keep rejected rows."""
-        schema = rejected.batch.schema
+        texts = texts_of(rejected.batch)
         if rejected.kind == "late":
-            for row, bound in zip(rejected.batch.rows, rejected.bounds, strict=True):
-                text = row_text(schema, row)
+            for text, bound in zip(texts, rejected.bounds, strict=True):
                 self.late.add((stream, bound, text), text)
             return
-        for row, reason in zip(rejected.batch.rows, rejected.reasons, strict=True):
-            self._keep(stream, operator, reason, row_text(schema, row))
+        for text, reason in zip(texts, rejected.reasons, strict=True):
+            self._keep(stream, operator, reason, text)
         if rejected.kind == "dead":
             self.dead += len(rejected.batch)
         else:

@@ -8,13 +8,15 @@ aggregates are bound in `bind_grouping.py`, window clauses in `bind_window.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from penstock.errors import QueryError, UnsupportedError
 from penstock.model.schema import DataType, Schema
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import Column, Expression
-from penstock.plan.nodes import Distinct, Node, Project, Select, Union
+from penstock.plan.nodes import Distinct, Ends, Node, Project, Select, Union
 from penstock.plan.rules.settle import settled
 from penstock.plan.typing import common_type, converted
 from penstock.sql.bind_expression import ExpressionBinder
@@ -196,6 +198,7 @@ class _Binder:
             )
         scope = self._relation(self.reading.need(from_, "this"), named)
         items, clause = self._take_markers(tree)
+        scope.node = _with_ends(scope.node, [*items, *(tree.args.get(p) for p in ("where", "group", "having"))])
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
         if window is not None and window.counts_arrivals:
             scope.node = window.numbered(scope.node)
@@ -264,6 +267,16 @@ class _Binder:
         ]:
             return scope.node
         return projected(scope.node, columns)
+
+
+def _with_ends(node: Node, parts: Sequence[exp.Expr | None]) -> Node:
+    """What is selected from; with the ends of events as a column, if they have lives and a part of the query asks."""
+    schema = node.schema
+    if schema.lives is None or schema.lives[0] in schema:
+        return node
+    end = schema.lives[0]
+    columns = (c for part in parts if part is not None for c in part.find_all(exp.Column))
+    return Ends(node, end) if any(c.name.lower() == end.lower() for c in columns) else node
 
 
 def _time_at(schema: Schema) -> int:

@@ -12,7 +12,7 @@ from penstock.model.time import MIN_TICK
 
 def tdb_of(outputs: Iterable[Batch | Punctuation]) -> TDB:
     """The TDB of what came out of a query."""
-    return tdb(event for item in outputs if isinstance(item, Batch) for event in item.inserts())
+    return tdb(event for item in outputs if isinstance(item, Batch) for event in item.elements())
 
 
 def assert_same(expected: TDB, got: TDB) -> None:
@@ -26,7 +26,7 @@ def assert_sound(outputs: Sequence[Batch | Punctuation]) -> None:
     bound = MIN_TICK
     for item in outputs:
         if isinstance(item, Batch):
-            below = [row for row, time in zip(item.rows, item.times().tolist(), strict=True) if time < bound]
+            below = [row for row, time in zip(item.rows, item.judged_by().tolist(), strict=True) if time < bound]
             assert not below, f"below the punctuation {bound}: {below[0]!r}"
         else:
             assert item.is_linear, f"not a linear punctuation: {item}"

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from penstock.errors import StreamError, UnsupportedError
@@ -42,6 +42,7 @@ def agreement(
     catalog: Catalog | None = None,
     evaluators: Collection[Evaluator] = EVALUATORS,
     spark: Any = None,
+    merges: Mapping[str, Sequence[str]] | None = None,
 ) -> Agreement:
     """Run a query with several evaluators over the same arrivals.
 
@@ -51,6 +52,7 @@ def agreement(
         catalog: Where user functions and user aggregates are taken from.
         evaluators: Whom to ask.
         spark: A session, if Spark is asked; a local one is started if there is none.
+        merges: Streams that are merged of others, by name.
 
     Returns:
         What each came to, and how that differs from the oracle.
@@ -62,7 +64,7 @@ def agreement(
         from penstock.engines.spark.session import local_session
 
         spark = local_session()
-    trial = Trial.of(sql, streams, catalog or Catalog())
+    trial = Trial.of(sql, streams, catalog or Catalog(), merges)
     with tempfile.TemporaryDirectory(prefix="penstock-check-") as folder:
         if spark is not None:
             write_batches(folder, trial.streams)

@@ -20,8 +20,11 @@ from penstock.engines.local.execution import LocalExecution
 from penstock.flow.flow import Flow
 from penstock.flow.spark import SparkQuery
 from penstock.model.batch import Batch, Row, rows_of, table_of
+from penstock.model.causal_order import in_order_of_causes
+from penstock.model.changelog import ResultForm
 from penstock.model.conform import DeadLetter, row_json
-from penstock.model.elements import Insert
+from penstock.model.elements import Adjust, Insert
+from penstock.model.lived_rows import LivedRows
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event, tdb
 from penstock.plan.catalog import Catalog
@@ -40,22 +43,27 @@ class Trial:
     plan: Node
     streams: tuple[Arrivals, ...]
     catalog: Catalog
+    merges: Mapping[str, Sequence[str]]
+    """Streams that are merged of others."""
 
     @staticmethod
-    def of(sql: str, streams: Sequence[Arrivals], catalog: Catalog) -> Trial:
+    def of(
+        sql: str, streams: Sequence[Arrivals], catalog: Catalog, merges: Mapping[str, Sequence[str]] | None = None
+    ) -> Trial:
         """Bind the query; streams that it does not read are left alone."""
-        flow = _flow(Flow(), catalog, {s.name: (s, []) for s in streams})
+        flow = _flow(Flow(), catalog, {s.name: (s, []) for s in streams}, merges or {})
         plan = bind(sql, flow.catalog)
         names = {n.name for n in plan.walk() if isinstance(n, Source)}
         read = tuple(_in_its_types(s) for s in streams if s.name in names)
-        return Trial(sql, plan, read, flow.catalog)
+        return Trial(sql, plan, read, flow.catalog, merges or {})
 
     def oracle(self, data: Mapping[str, Sequence[tuple[Row, bool]]]) -> Outcome:
         """What comes of the data, of which each row is late or not."""
         order, late = in_step(self.streams, data)
+        by_name = {s.name: s for s in self.streams}
         return outcome(
             self.plan,
-            order,
+            [(name, by_name[name].element(row)) for name, row in order],
             late=late,
             functions={name: f.function for name, f in self.catalog.functions.items()},
             aggregates={name: a for name, (a, _) in self.catalog.aggregates.items()},
@@ -68,24 +76,29 @@ def _in_its_types(stream: Arrivals) -> Arrivals:
     return replace(stream, batches=batches)
 
 
-def _flow(flow: Flow, catalog: Catalog, sources: Mapping[str, tuple[Arrivals, Any]]) -> Flow:
+def _flow(
+    flow: Flow, catalog: Catalog, sources: Mapping[str, tuple[Arrivals, Any]], merges: Mapping[str, Sequence[str]]
+) -> Flow:
     flow.catalog.functions.update(catalog.functions)
     flow.catalog.aggregates.update(catalog.aggregates)
     for name, (stream, source) in sources.items():
         ddl = stream.schema.ddl if isinstance(source, list) else None
-        flow.stream(name, source, time=str(stream.schema.time), progress=stream.progress, schema=ddl)
+        lives = False if stream.lives is None else stream.lives
+        flow.stream(name, source, time=str(stream.schema.time), progress=stream.progress, schema=ddl, lives=lives)
+    for name, replicas in merges.items():
+        flow.merge(name, replicas)
     return flow
 
 
 def run_local(trial: Trial) -> Findings:
     """In-process, batches in step."""
     execution = LocalExecution(trial.plan, trial.catalog)
-    events: list[Insert] = []
+    events: list[Insert | Adjust] = []
 
     def take(items: Sequence[object]) -> None:
         for item in items:
             if isinstance(item, Batch):
-                events.extend(item.inserts())
+                events.extend(item.elements())
 
     for step in range(max((len(s.batches) for s in trial.streams), default=0)):
         for stream in trial.streams:
@@ -96,11 +109,19 @@ def run_local(trial: Trial) -> Findings:
                 if row[stream.schema.time_index] is None:
                     letter = DeadLetter(f"{stream.schema.time} is null", row_json(stream.schema, row))
                     take(execution.feed(stream.name, letter))
-            as_rows = step % 2 == 0
-            batch = Batch(stream.schema, rows) if as_rows else Batch(stream.schema, table=table_of(stream.schema, rows))
-            take(execution.feed(stream.name, batch))
+            take(execution.feed(stream.name, _batch(trial, stream, rows, as_rows=step % 2 == 0)))
     take(execution.close())
     return Findings(tdb(events), _late_table(execution.late()), *_letters(execution.dead_letters()))
+
+
+def _batch(trial: Trial, stream: Arrivals, rows: Sequence[Row], *, as_rows: bool) -> Batch:
+    batch = Batch(stream.schema, rows) if as_rows else Batch(stream.schema, table=table_of(stream.schema, rows))
+    if stream.lives is None:
+        return batch
+    payload = next(n.schema for n in trial.plan.walk() if isinstance(n, Source) and n.name == stream.name)
+    made, dead = LivedRows.declared(stream.lives, str(stream.schema.time)).split(batch, payload)
+    assert not dead, "the arrivals of a stream with lives are elements"
+    return Batch(payload, made.rows, lives=made.lives) if as_rows else made
 
 
 def _late_table(table: pa.Table) -> TDB:
@@ -122,9 +143,9 @@ def write_batches(folder: str, streams: Sequence[Arrivals]) -> None:
 def run_spark_batch(trial: Trial, spark: Any, folder: str) -> Findings:
     """In one go, over all files that `write_batches` wrote."""
     frames = {s.name: (s, spark.read.schema(s.schema.ddl).parquet(f"{folder}/in/{s.name}")) for s in trial.streams}
-    query = _flow(Flow(spark), trial.catalog, frames).query(trial.sql)
+    query = _flow(Flow(spark), trial.catalog, frames, trial.merges).query(trial.sql)
     assert isinstance(query, SparkQuery)
-    result = tdb_of_table(query.collect(), trial.plan.schema)
+    result = tdb_of_table(query.collect(), query.form)
     return Findings(result, _late_table(query.late.toArrow()), *_letters(query.dead_letters.toArrow()))
 
 
@@ -135,7 +156,8 @@ def run_spark_streaming(trial: Trial, spark: Any, folder: str) -> Findings:
         reader = spark.readStream.schema(stream.schema.ddl).option("maxFilesPerTrigger", 1)
         return reader.parquet(f"{folder}/in/{stream.name}")
 
-    flow = _flow(Flow(spark, path=f"{folder}/flow"), trial.catalog, {s.name: (s, read(s)) for s in trial.streams})
+    frames = {s.name: (s, read(s)) for s in trial.streams}
+    flow = _flow(Flow(spark, path=f"{folder}/flow"), trial.catalog, frames, trial.merges)
     query = flow.query(trial.sql, name=Path(folder).name.replace("-", "_"))
     assert isinstance(query, SparkQuery)
     out, late, dead = (f"{folder}/{name}" for name in ("out", "late", "dead"))
@@ -150,7 +172,7 @@ def run_spark_streaming(trial: Trial, spark: Any, folder: str) -> Findings:
 
     result, late_rows, dead_rows = written(out), written(late), written(dead)
     return Findings(
-        TDB() if result is None else tdb_of_table(result, trial.plan.schema),
+        TDB() if result is None else tdb_of_table(result, query.form),
         TDB() if late_rows is None else _late_table(late_rows),
         *_letters(dead_rows),
     )
@@ -169,7 +191,7 @@ def observable(result: TDB, schema: Schema) -> TDB:
     Where the time column is hidden a table does not say when a row is valid, only which rows there are: every event
     is then moved to [0, 1).
     """
-    if not schema[schema.time].hidden:
+    if schema.lives is not None or not schema[schema.time].hidden:
         return result
     rows: Counter[Event] = Counter()
     for (payload, _, _), count in result.items():
@@ -177,8 +199,12 @@ def observable(result: TDB, schema: Schema) -> TDB:
     return TDB(rows)
 
 
-def tdb_of_table(table: pa.Table, schema: Schema) -> TDB:
-    """The TDB of a result table of visible columns, as far as it is `observable`."""
+def tdb_of_table(table: pa.Table, form: ResultForm) -> TDB:
+    """The TDB of a result table, as far as it is `observable`."""
+    schema = form.result
+    if schema.lives is not None:
+        # A folder has no order: inserts go before what revises them, and chains in theirs.
+        return tdb(in_order_of_causes(form.elements(table)))
     rows = rows_of(table.select([f.name for f in schema.visible]).cast(schema.visible_arrow))
     if schema[schema.time].hidden:
         return TDB((row, 0, 1) for row in rows)

@@ -23,7 +23,7 @@ NAMES = ("a", "b", "c")
 
 
 def made() -> MergeOperator:
-    operator = MergeOperator(SCHEMA, NAMES, "R0", elements=False)
+    operator = MergeOperator(SCHEMA, NAMES, "R0")
     operator.attach(MemoryPages())
     return operator
 

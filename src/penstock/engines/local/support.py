@@ -10,6 +10,8 @@ SUPPORT: dict[str, Support] = {
     "user function": Support("called per row"),
     "union": Support("Meld"),
     "merge": Support("R0 to R4; `pk.merge` also by hand, with inputs that attach and detach"),
+    "lives": Support("beside the rows: ends and old ends as columns of int64"),
+    "settle": Support("events held by slices of time until they are final"),
     "distinct": Support("DupElim, purged by punctuation"),
     "row numbers": Support("numbered as rows are read"),
     "sliding window": Support("WID or panes, chosen by cost"),

@@ -18,6 +18,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from penstock.engines.spark.wire import Note, dump, load, load_note, pack, unpack_batch
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch, concat
+from penstock.model.causal_order import in_causal_order
+from penstock.model.changelog import ResultForm
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import late_schema
@@ -107,6 +109,7 @@ class HostedGraph:
         self.graph = QueryGraph(planned, Builder(catalog))
         plan = planned.node
         self.schema = plan.schema
+        self.form = ResultForm(plan.schema, plan.properties.insert_only)
         self.sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
         first = next(iter(self.sources.values()))
         self.late_schema = late_schema(first.schema)
@@ -121,7 +124,8 @@ class HostedGraph:
                     self.graph.announce(stream, summary)
         for stream, blobs in sorted(arrivals.rows.items()):
             schema = self.sources[stream].schema
-            self.graph.push(stream, concat(schema, [unpack_batch(schema, b) for b in blobs]))
+            # Parts of a micro-batch come in any order, and so may an insert and its adjusts.
+            self.graph.push(stream, in_causal_order(concat(schema, [unpack_batch(schema, b) for b in blobs])))
         greatest = self._greatest()
         read = 0
         for stream, notes in sorted(arrivals.notes.items()):
@@ -192,7 +196,7 @@ class HostedGraph:
         outputs = self.graph.drain()
         batches = [o for o in outputs if isinstance(o, Batch)]
         if batches:
-            yield "result", pack(concat(self.schema, batches).visible())
+            yield "result", pack(self.form.table(concat(self.schema, batches)))
         bounds = [o.value for o in outputs if isinstance(o, Punctuation) and o.is_linear]
         if bounds:
             yield "punctuation", dump(max(bounds))

@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engines.spark.buckets import bucket_ids, bucket_of
-from penstock.engines.spark.wire import Note, dump_note, pack
+from penstock.engines.spark.wire import Note, dump_note, pack, with_lives
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.conform import DeadLetter, conform_table
+from penstock.model.lived_rows import LivedRows
 from penstock.model.progress import Punctuated
+from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.progress.marks import DATA
 from penstock.operators.progress.trackers import tracker_for
@@ -45,6 +47,8 @@ class Mapper:
     buckets: int
     has_corrupt: bool = False
     """Whether the last two columns hold why records could not be parsed, and their text."""
+    lived: tuple[LivedRows, Schema] | None = None
+    """Which columns tell lives, and the columns as they are read, where rows have lives of their own."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow`."""
@@ -54,7 +58,7 @@ class Mapper:
         spread = [self._values(e, builder) for e in self.route]
         for part in _parts(batches):
             table, corrupt = self._corrupt(part)
-            batch, dead = conform_table(self.source.schema, table)
+            batch, dead = self._conformed(table)
             dead = corrupt + dead
             times = batch.times() if len(batch) else np.empty(0, np.int64)
             marks = marks_of(batch) if marks_of is not None else None
@@ -63,6 +67,15 @@ class Mapper:
                 where = np.where(np.asarray(marks) != DATA, 0, where) if len(batch) else where
             summary = tracker.summarise(times, marks)
             yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), part.num_rows)
+
+    def _conformed(self, table: pa.Table) -> tuple[Batch, list[DeadLetter]]:
+        """The rows in the stream's schema, with their lives, and those that do not fit it."""
+        if self.lived is None:
+            return conform_table(self.source.schema, table)
+        lives, read = self.lived
+        batch, dead = conform_table(read, table)
+        made, no_elements = lives.split(batch, self.source.schema)
+        return made, dead + no_elements
 
     def _corrupt(self, table: pa.Table) -> tuple[pa.Table, list[DeadLetter]]:
         """The records that parsed, and those that did not as dead letters."""
@@ -80,7 +93,8 @@ class Mapper:
         self, batch: Batch, where: np.ndarray, summary: Any, dead: tuple[tuple[str, str], ...], read: int
     ) -> pa.RecordBatch:
         order = np.argsort(where, kind="stable")
-        rows = batch.table.take(pa.array(order)) if self.buckets > 1 and len(batch) else batch.table
+        rows = with_lives(batch)
+        rows = rows.take(pa.array(order)) if self.buckets > 1 and len(batch) else rows
         counts = np.bincount(where, minlength=self.buckets)
         starts = np.cumsum(counts) - counts
         blobs, notes = [], []

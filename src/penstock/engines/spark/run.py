@@ -21,6 +21,7 @@ from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.writing import KINDS, Output, Writer
 from penstock.errors import CheckpointError, RunError, StreamError
 from penstock.model.accounts import Counts, DeadLimit
+from penstock.model.changelog import ResultForm
 from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, show_ticks
@@ -50,6 +51,10 @@ class Startable(Protocol):
     @property
     def schema(self) -> Schema:
         """The columns of the result."""
+
+    @property
+    def form(self) -> ResultForm:
+        """How the result looks in a table."""
 
     @property
     def stream_names(self) -> list[str]:
@@ -198,7 +203,7 @@ def _streaming(
     control = home.place / "control"
     control.make_folder()
     hosted = query.hosted(control=control.uri, buckets=int(kept["buckets"]))
-    schemas = {"result": query.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
+    schemas = {"result": query.form.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
     places = {
         "result": targets[0],
         "late": targets[1] or home.place / "late",

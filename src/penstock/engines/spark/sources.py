@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -25,6 +25,7 @@ from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
 from penstock.model.formats import check_delimiter, file_kind
 from penstock.model.letters import DEAD_SCHEMA
+from penstock.model.lived_rows import LivedRows
 from penstock.model.schema import Schema, timed
 
 AS_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
@@ -43,6 +44,18 @@ class SparkSource:
     """Rows that never got into the DataFrame."""
     named: bool = False
     """Whether Spark knows the source of the stream by a name, see `readers`."""
+    lived: tuple[LivedRows, Schema] | None = None
+    """Which columns tell lives, and the columns as they are read, where rows have lives of their own."""
+
+    @property
+    def insert_only(self) -> bool:
+        """Whether it is known that nothing is revised."""
+        return self.lived is None or self.lived[0].old is None
+
+    def with_lives(self, lives: LivedRows) -> SparkSource:
+        """The source whose rows have the lives that some of its columns tell."""
+        read = lives.read_as(self.schema)
+        return replace(self, schema=lives.payload(read), lived=(lives, read))
 
     @property
     def is_streaming(self) -> bool:
@@ -137,10 +150,17 @@ def _is_table(spark: SparkSession, name: str) -> bool:
     return bool(spark.catalog.tableExists(name))
 
 
-def open_spark_frame(spark: SparkSession, rows: Batch, dead: list[DeadLetter], arrival: str | None) -> SparkSource:
-    """The source for rows that are in memory."""
+def open_spark_frame(
+    spark: SparkSession, rows: Batch, dead: list[DeadLetter], arrival: str | None, *, insert_only: bool = True
+) -> SparkSource:
+    """The source for rows that are in memory; lives become columns under names that no stream has."""
     schema = Schema(rows.schema.fields, rows.schema.time, unusable=rows.schema.unusable)
-    return SparkSource(schema, spark.createDataFrame(rows.table), arrival, tuple(dead))
+    if rows.schema.lives is None:
+        return SparkSource(schema, spark.createDataFrame(rows.table), arrival, tuple(dead))
+    lives = LivedRows("__ve") if insert_only else LivedRows("__ve", "__v_old", "__op")
+    found = SparkSource(lives.added(schema), spark.createDataFrame(lives.joined(rows)), arrival, tuple(dead))
+    named = found.with_lives(lives)
+    return replace(named, schema=replace(named.schema, lives=rows.schema.lives))
 
 
 def is_spark_readable(source: object) -> bool:

@@ -25,6 +25,7 @@ from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.wire import PACKED, TAGGED, unpack
+from penstock.model.changelog import ResultForm
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.model.schema import Schema
 from penstock.plan.catalog import Catalog
@@ -101,8 +102,10 @@ class Hosted:
             node, source = entrance.node, self.sources[name.lower()]
             assert isinstance(node, Source)
             keys = entrance.distribution.keys
-            mapper = Mapper(node, self.catalog, keys, self.buckets, source.corrupt_reason is not None)
-            columns: list[Any] = [f"`{n}`" for n in node.schema.names]
+            corrupt = source.corrupt_reason is not None
+            mapper = Mapper(node, self.catalog, keys, self.buckets, corrupt, source.lived)
+            read = node.schema if source.lived is None else source.lived[1]
+            columns: list[Any] = [f"`{n}`" for n in read.names]
             if source.corrupt_reason is not None:
                 columns += [source.corrupt_reason, CORRUPT]
             frames.append(source.frame.select(*columns).mapInArrow(_function(mapper), PACKED))
@@ -110,7 +113,9 @@ class Hosted:
 
     def output(self, tagged: DataFrame, kind: str) -> DataFrame:
         """One kind of output as rows."""
-        schema = {"result": self.planned.node.schema, "late": self.late_schema, "dead": DEAD_SCHEMA}[kind]
+        plan = self.planned.node
+        form = ResultForm(plan.schema, plan.properties.insert_only)
+        schema = {"result": form.schema, "late": self.late_schema, "dead": DEAD_SCHEMA}[kind]
         return rows_of(tagged, kind, schema)
 
 

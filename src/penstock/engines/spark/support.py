@@ -17,6 +17,8 @@ BATCH: dict[str, Support] = {
     "merge": Support(
         "native over plain rows; hosted where there are adjusts, a driver, an alarm that stops, or floats without a key"
     ),
+    "lives": Support("hosted: ends travel beside the rows"),
+    "settle": Support("hosted: events held by slices of time until they are final"),
     "distinct": Support("native dropDuplicates per instant"),
     "row numbers": no(
         "a DataFrame has no order of arrival: in batch name a column that gives it with arrival=…, or declare one as "

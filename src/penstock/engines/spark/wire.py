@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.model.batch import Batch
+from penstock.model.lives import Lives
 from penstock.model.plain import decode, encode
 from penstock.model.schema import Schema
 
@@ -16,6 +18,8 @@ PACKED = "bucket bigint, stream string, rows binary, note binary"
 
 The bucket's rows, and a note (progress of the whole part, dead letters, closing).
 """
+ENDS, OLDS = "\0ends", "\0olds"
+"""What lives are called among the columns of packed rows; no column of a stream can be called so."""
 TAGGED = "kind string, body binary"
 """One row per kind of output of a bucket: result, late, dead, punctuation, counts, progress."""
 
@@ -33,9 +37,20 @@ def unpack(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
+def with_lives(batch: Batch) -> pa.Table:
+    """The rows of a batch with their lives, if they have any, as two columns more."""
+    if batch.lives is None:
+        return batch.table
+    return batch.table.append_column(ENDS, pa.array(batch.lives.ends)).append_column(OLDS, pa.array(batch.lives.olds))
+
+
 def unpack_batch(schema: Schema, data: bytes) -> Batch:
-    """A batch of Arrow IPC."""
-    return Batch(schema, table=unpack(data))
+    """A batch of Arrow IPC, with the lives that travel beside its rows."""
+    table = unpack(data)
+    if schema.lives is None:
+        return Batch(schema, table=table)
+    lives = Lives(*(np.asarray(table.column(name).to_numpy()) for name in (ENDS, OLDS)))
+    return Batch(schema, table=table.select(schema.names), lives=lives)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation, linear
-from penstock.model.likeness import Likeness, alike, exact_part, has_float
+from penstock.model.likeness import Likeness, alike, exact_part, has_float, tie
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.merge.base import Input, LogicalMerge
 from penstock.operators.merge.divergence import Divergence, Watch
@@ -154,7 +154,7 @@ class Cleanse:
             if key in self.events:
                 return REPEATED
             self.events[key] = element.ve
-            heappush(self.order, (element.vs, *_tie(element.payload), element.payload))
+            heappush(self.order, (element.vs, *tie(element.payload), element.payload))
         elif self.events.get(key) != element.v_old:
             return "an adjust of an event that the input has not reported"
         elif element.ve == element.vs:
@@ -181,12 +181,6 @@ class Cleanse:
             self.stable = reached
             out.append(linear(self.attribute, reached))
         return out
-
-
-def _tie(payload: Payload) -> tuple[str, str]:
-    """By what events of one start are put in order: the exact part, then floats, fewer digits of them first."""
-    floats = [f"{v:.8e}" for v in payload if isinstance(v, float)]
-    return repr(exact_part(payload)) if floats else repr(payload), repr(floats)
 
 
 class CleanseThenR1(R1):

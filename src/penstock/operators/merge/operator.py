@@ -4,10 +4,10 @@ The events of one slice of time are in one page, as a merge of their own: what i
 others. A head, without events, knows the inputs and how far they have come. So rows touch the slices that they start
 in, and a bound touches the slices in which it freezes something, or in which the alarm has something to compare.
 
-Rows come in one of two forms. Plain rows are events that live as long as their schema says; then the output is plain
+Rows are plain or have lives. Plain rows are events that live as long as their schema says; then the output is plain
 rows too, each once, and none is ever taken back: the policy must be one that waits (`half frozen`, `conservative`), or
-the streams ordered (R0 to R2). Element rows have columns for the start, the end and, for an adjust, the old end, and so
-has the output; any policy will do that does not compare whole inputs.
+the streams ordered (R0 to R2). Rows with lives are inserts and adjusts, and so is the output; any policy will do that
+does not compare whole inputs.
 
 What an input contradicts, what its kind of stream may not have, and where an input differs from the output are dead
 letters with the reason; with `on_divergence="stop"` the last is an error.
@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from penstock.errors import ElementError
-from penstock.model.batch import Batch, Row
+from penstock.model.batch import Batch
 from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
+from penstock.model.lives import Lives
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK, SECOND, Domain
 from penstock.model.values import canonical_row
@@ -37,49 +37,11 @@ from penstock.operators.merge.revisable import MAJORITY, RevisableMerge
 from penstock.operators.merge.trail import Trail
 from penstock.operators.operator import Operator, Outputs, Rejected
 
-ELEMENT_COLUMNS = ("vs", "ve", "v_old")
 SLICE = {Domain.TIMESTAMP: 60 * SECOND}
 OTHER_SLICE = 4096
 Due = dict[int, tuple[int | None, int | None, int | None, int]]
 """Per slice: the next time that a bound must visit it for; the oldest event that holds the output's bound back; the
 next time that every input must have passed for something to be compared; how many events the alarm keeps."""
-
-
-@dataclass(frozen=True)
-class PlainRows:
-    """Rows that live as long as their schema says."""
-
-    schema: Schema
-
-    def element(self, row: Row) -> Element:
-        """An insert of the whole row."""
-        vs = row[self.schema.time_index]
-        assert isinstance(vs, int)
-        return Insert(canonical_row(row), vs, vs + self.schema.lifetime)
-
-    def row(self, element: Insert | Adjust) -> Row:
-        """The payload is the row."""
-        return element.payload
-
-
-@dataclass(frozen=True)
-class ElementRows:
-    """Rows of time, start, end, old end (null for an insert) and the payload, in this order."""
-
-    schema: Schema
-
-    def element(self, row: Row) -> Element:
-        """An insert or an adjust."""
-        _, vs, ve, old, *payload = row
-        if old is None:
-            return Insert(canonical_row(tuple(payload)), vs, ve)  # type: ignore[arg-type]
-        return Adjust(canonical_row(tuple(payload)), vs, old, ve)  # type: ignore[arg-type]
-
-    def row(self, element: Insert | Adjust) -> Row:
-        """With the time by which lateness is judged."""
-        if isinstance(element, Insert):
-            return (element.vs, element.vs, element.ve, None, *element.payload)
-        return (element.lateness_time, element.vs, element.ve, element.v_old, *element.payload)
 
 
 class MergeOperator(Operator):
@@ -94,7 +56,6 @@ class MergeOperator(Operator):
         inputs: Sequence[str],
         algorithm: str,
         *,
-        elements: bool,
         on_divergence: Reaction = "report",
         **options: Any,
     ) -> None:
@@ -102,22 +63,20 @@ class MergeOperator(Operator):
         super().__init__(schema)
         self.names, self.ports = list(inputs), len(inputs)
         self.algorithm, self.options, self.reaction = ALGORITHMS[algorithm], options, on_divergence
-        self.form: PlainRows | ElementRows = ElementRows(schema) if elements else PlainRows(schema)
         self.span = SLICE.get(schema.domain, OTHER_SLICE)
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Each row as an element; rows that their own input contradicts are dead letters."""
         head = self._head()
         name = self.names[port]
-        if isinstance(head, R0) and batch.columnar:
+        if isinstance(head, R0) and batch.columnar and batch.lives is None:
             fresh = head.push_batch(name, batch)
             self.pages.put("head", head)
             yield from self._told(head)
             if fresh is not None:
                 yield fresh
             return
-        elements, bad = self._elements(batch)
-        yield from bad
+        elements: list[Element] = [replace(e, payload=canonical_row(e.payload)) for e in batch.elements(hidden=True)]
         told: list[Rejected] = []
         if isinstance(head, RevisableMerge):
             out = self._into_slices(head, name, elements, told)
@@ -127,19 +86,6 @@ class MergeOperator(Operator):
         self.pages.put("head", head)
         yield from told
         yield from self._rows(out)
-
-    def _elements(self, batch: Batch) -> tuple[list[Element], list[Rejected]]:
-        """The rows as elements; those that are none, such as one that ends before it starts, are dead letters."""
-        elements: list[Element] = []
-        rows: list[Row] = []
-        reasons: list[str] = []
-        for row in batch.rows:
-            try:
-                elements.append(self.form.element(row))
-            except (ElementError, TypeError):
-                rows.append(row)
-                reasons.append("not an element: an event needs a start and a later end, an adjust an old end as well")
-        return elements, [Rejected("dead", Batch(self.schema, rows), [0] * len(rows), reasons)] if rows else []
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """An input has come further; what that freezes is put right, then the output's own bound follows."""
@@ -277,25 +223,30 @@ class MergeOperator(Operator):
     # Rows
 
     def _rows(self, elements: Iterable[Element]) -> Outputs:
-        rows = [self.form.row(e) for e in elements if not isinstance(e, Punctuation)]
-        if rows:
-            yield Batch(self.schema, rows)
+        events = [e for e in elements if not isinstance(e, Punctuation)]
+        if events:
+            yield self._batch(events)
+
+    def _batch(self, events: Sequence[Insert | Adjust]) -> Batch:
+        """The payload of an event is its row."""
+        lives = None if self.schema.lives is None else Lives.of(events)
+        return Batch(self.schema, [e.payload for e in events], lives=lives)
 
     def _told(self, merge: LogicalMerge) -> list[Rejected]:
         """What was put aside, and what the alarm has found, since the last time."""
-        letters: list[tuple[Row, str]] = []
+        letters: list[tuple[Insert | Adjust, str]] = []
         for misstep in merge.missteps:
             if not isinstance(misstep.element, Punctuation):  # a bound that goes back has no row, and says nothing
-                letters.append((self.form.row(misstep.element), f"{misstep.input}: {misstep.reason}"))
+                letters.append((misstep.element, f"{misstep.input}: {misstep.reason}"))
         merge.missteps = []
         watch: Watch | Trail | None = getattr(merge, "watch", None)
         if watch is not None and watch.found:
-            letters += [(self.form.row(_event(d)), f"diverged: {d}") for d in watch.found]
+            letters += [(_event(d), f"diverged: {d}") for d in watch.found]
             watch.found = []
         if not letters:
             return []
-        rows, reasons = zip(*letters, strict=True)
-        return [Rejected("dead", Batch(self.schema, list(rows)), [0] * len(rows), list(reasons))]
+        events, reasons = zip(*letters, strict=True)
+        return [Rejected("dead", self._batch(events), [0] * len(events), list(reasons))]
 
 
 def _lies_before(time: int | None, bound: int) -> bool:

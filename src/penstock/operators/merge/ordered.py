@@ -202,11 +202,11 @@ class R0(OrderedMerge):
         cut = int(np.searchsorted(times, max(self.max_vs + 1, self.stable)))
         self.max_vs, self.oldest_new = last, last + 1
         self.counts.inserts_out += len(times) - cut
-        return Batch(batch.schema, table=batch.table.slice(cut)) if cut else batch
+        return batch.part(cut, len(batch))
 
     def _by_element(self, each: Input, batch: Batch) -> Batch | None:
         """A batch in which something is wrong: each element by itself, so that only the wrong ones are put aside."""
-        kept = [any(isinstance(e, Insert) for e in self.push(each.name, event)) for event in batch.inserts()]
+        kept = [any(isinstance(e, Insert) for e in self.push(each.name, event)) for event in batch.elements()]
         return batch.select(kept) if any(kept) else None
 
 

@@ -1,8 +1,11 @@
 """Ingest: where a stream enters a query. It puts late rows aside and turns what is known of progress into punctuation.
 
 A row is late when its time is below the bound that precedes it; it is given back as `Rejected` with that bound, and
-counts nowhere. `RowIngest` judges each row by the rows before it. `BatchIngest` is for sources that give no order
-inside a batch: it judges by the bound after the batches before, and is told by `advance` when a batch is complete.
+counts nowhere. An adjust is late by the lesser of its ends, and moves the stream's progress no further than its start:
+that the end of an event is known says nothing of what comes next. `RowIngest` judges each row by the rows before it.
+`BatchIngest` is for sources that give no order inside a batch: it judges by the bound after the batches before, and is
+told by `advance` when a batch is complete.
+
 Punctuation is put out only when it crosses a boundary that the consumer named as useful (thesis 8.1): between two
 boundaries no window can close. A bound that follows from the rows is put out after their batch. A punctuation row that
 is of use is put out by itself, and ends the batch where the consumer passes rows on as they come. A window does not:
@@ -89,7 +92,7 @@ class Ingest(Operator):
     def split(self, batch: Batch, times: np.ndarray, marks: Marks, before: np.ndarray | int) -> Split:
         """The rows on time, and those that are late or dead; punctuation rows are neither."""
         bounds = np.broadcast_to(np.asarray(before, np.int64), times.shape)
-        late = times < bounds
+        late = (times if batch.lives is None else batch.lives.judged_by(times)) < bounds
         if self.by_arrival and not self.has_ended:
             late = late & (np.asarray(marks) != DATA) if self.is_punctuated else np.zeros(len(times), np.bool_)
         keep = ~late
@@ -111,7 +114,7 @@ class Ingest(Operator):
                     rejected.append(Rejected("dead", batch.select(ambiguous), bounds[ambiguous].tolist(), alike))
                 rejected += self._unjudged(batch, kinds == UNJUDGED)
         needed = self.needed()
-        if needed > MIN_TICK:
+        if needed > MIN_TICK and batch.lives is None:
             skipped = keep & (times < needed)
             keep &= ~skipped
             self.skipped += int(skipped.sum())
@@ -168,7 +171,10 @@ class Ingest(Operator):
         return self.outside() == END_OF_TIME
 
     def feedback(self, bound: int) -> int | None:
-        """Rows that are not needed are skipped: they count for progress and go no further."""
+        """Rows that are not needed are skipped: they count for progress and go no further.
+
+        Rows with lives are not: an event that is not needed as it is may be made longer.
+        """
         needed = bound if bound == END_OF_TIME else bound - self.schema.lifetime
         self.pages.put("needed", max(needed, self.needed()))
         return None
@@ -194,7 +200,7 @@ class RowIngest(Ingest):
         """Split the batch, then say how far the stream has come."""
         if not len(batch):
             return
-        if len(batch) == 1 and not batch.columnar and self.guard is None:
+        if len(batch) == 1 and not batch.columnar and self.guard is None and batch.lives is None:
             row = batch.rows[0]
             mark = self.marks_of.single(row) if self.marks_of is not None else None
             if not self.is_punctuated or mark == DATA:
@@ -222,11 +228,11 @@ class RowIngest(Ingest):
         for place, bound in self._ends(times, marks, before):
             end = int(np.count_nonzero(split.kept[:place])) if self.step == 1 else len(split.on_time)
             if end > start:
-                yield _part(split.on_time, start, end)
+                yield split.on_time.part(start, end)
                 start = end
             yield from self.pass_on(bound)
         if start < len(split.on_time):
-            yield _part(split.on_time, start, len(split.on_time))
+            yield split.on_time.part(start, len(split.on_time))
         yield from self.pass_on(self.tracker.bound(state))
 
     def _single(self, batch: Batch, time: int, mark: Any) -> Outputs:
@@ -304,12 +310,3 @@ def _spread(admitted: np.ndarray, taken: np.ndarray) -> np.ndarray:
     mask = np.ones(len(taken), np.bool_)
     mask[taken] = admitted
     return mask
-
-
-def _part(batch: Batch, start: int, end: int) -> Batch:
-    """Some neighbouring rows of a batch, without copying."""
-    if start == 0 and end == len(batch):
-        return batch
-    if batch.columnar:
-        return Batch(batch.schema, table=batch.table.slice(start, end - start))
-    return Batch(batch.schema, batch.rows[start:end])

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from penstock.errors import reason_of
 from penstock.model.batch import Batch, Row, concat
 from penstock.model.schema import Schema
@@ -33,41 +35,42 @@ def attempt(schema: Schema, batch: Batch, whole: Whole, single: Single) -> Outpu
 
 def _in_pieces(schema: Schema, batch: Batch, whole: Whole, single: Single) -> Outputs:
     made: list[Batch] = []
-    failures: list[tuple[Row, str]] = []
+    failures: list[Batch] = []
+    reasons: list[str] = []
     for piece in _pieces(batch):
         try:
             made.append(whole(piece))
         except Exception:  # as above
             good, failed = by_row(piece.rows, single)
-            made.append(Batch(schema, good))
-            failures += failed
+            places = [place for place, _ in good]
+            lives = None if piece.lives is None or schema.lives is None else piece.lives.take(places)
+            made.append(Batch(schema, [row for _, row in good], lives=lives))
+            mask = np.zeros(len(piece), np.bool_)
+            mask[[place for place, _ in failed]] = True
+            failures.append(piece.select(mask))
+            reasons += [reason for _, reason in failed]
     together = concat(schema, made)
     if len(together):
         yield together
-    if failures:
-        reasons = [reason for _, reason in failures]
-        yield Rejected("failed", Batch(batch.schema, [row for row, _ in failures]), (), reasons)
+    if reasons:
+        yield Rejected("failed", concat(batch.schema, failures), (), reasons)
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:
-    if batch.columnar:
-        for start in range(0, len(batch), PIECE):
-            yield Batch(batch.schema, table=batch.table.slice(start, PIECE))
-    else:
-        for start in range(0, len(batch), PIECE):
-            yield Batch(batch.schema, batch.rows[start : start + PIECE])
+    for start in range(0, len(batch), PIECE):
+        yield batch.part(start, min(start + PIECE, len(batch)))
 
 
-def by_row(rows: Sequence[Row], single: Single) -> tuple[list[Row], list[tuple[Row, str]]]:
-    """The rows that come of rows one by one, and those that fail, each with its reason."""
-    good: list[Row] = []
-    failed: list[tuple[Row, str]] = []
-    for row in rows:
+def by_row(rows: Sequence[Row], single: Single) -> tuple[list[tuple[int, Row]], list[tuple[int, str]]]:
+    """The places of rows of which something comes, with what that is; and of those that fail, with the reason."""
+    good: list[tuple[int, Row]] = []
+    failed: list[tuple[int, str]] = []
+    for place, row in enumerate(rows):
         try:
             made = single(row)
         except Exception as error:
-            failed.append((row, reason_of(error)))
+            failed.append((place, reason_of(error)))
         else:
             if made is not None:
-                good.append(made)
+                good.append((place, made))
     return good, failed

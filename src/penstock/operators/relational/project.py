@@ -2,6 +2,8 @@
 
 The time column is always among them, so progress passes on. A row of which some column has no value, since evaluating
 it fails, is given back as failed, with the reason of the first such column.
+
+Lives pass through: an insert and its adjusts are the same row, so they become the same row.
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ class ProjectOperator(Stateless):
         return attempt(self.schema, batch, self._whole, self.single)
 
     def _whole(self, batch: Batch) -> Batch:
+        lives = batch.lives if self.schema.lives is not None else None
         if batch.columnar:
-            return Batch(self.schema, table=self.by_column(batch))
-        return Batch(self.schema, self.by_rows(batch.rows))
+            return Batch(self.schema, table=self.by_column(batch), lives=lives)
+        return Batch(self.schema, self.by_rows(batch.rows), lives=lives)
 
     def single(self, row: Row) -> Row:
         """The row that comes of a row; fails where a column does."""

@@ -1,12 +1,14 @@
 """Select: the rows for which a predicate is true. Order-insensitive; punctuation passes through (thesis 8.2).
 
-A row for which the predicate has no value, since evaluating it fails, is given back as failed.
+A row for which the predicate has no value, since evaluating it fails, is given back as failed. Lives pass through: an
+insert and its adjusts are the same row, so all of them are kept or none is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,9 +36,21 @@ class SelectOperator(Stateless):
     def _whole(self, batch: Batch) -> Batch:
         mask = self.by_column(batch) if batch.columnar else None
         if mask is not None:
-            return Batch(self.schema, table=batch.table.filter(pc.fill_null(mask, False)))
-        return Batch(self.schema, self.by_rows(batch.rows))
+            kept = pc.fill_null(mask, False)
+            lives = None if batch.lives is None else batch.lives.take(np.asarray(kept.to_numpy(), np.bool_))
+            return Batch(self.schema, table=batch.table.filter(kept), lives=lives)
+        rows = self.by_rows(batch.rows)
+        return Batch(self.schema, rows, lives=None if batch.lives is None else batch.lives.take(_places(batch, rows)))
 
     def single(self, row: Row) -> Row | None:
         """The row if it is kept; fails where the predicate does."""
         return row if self.by_rows((row,)) else None
+
+
+def _places(batch: Batch, kept: Sequence[Row]) -> list[int]:
+    """Where in a batch the rows are that a filter kept, which are the very same objects in the same order."""
+    places: list[int] = []
+    for place, row in enumerate(batch.rows):
+        if len(places) < len(kept) and kept[len(places)] is row:
+            places.append(place)
+    return places

@@ -1,36 +1,62 @@
-"""Nothing takes a revision for a row: what reads inserts only is given a merged stream that never revises.
+"""Nothing takes a revision for a row: what reads inserts only is given events that have settled.
 
-A merge of elements may put an event out, move its end and take it back, each as a row. An aggregate, a duplicate
-elimination or a numbering above it would count each of them. So below such an operator the merge is *settled*: its
-policy is made `conservative`, under which an event comes out once, when it can no longer change, and the merge's bound
-waits for it (the papers' Cleanse, within the merge). `explain` says so. What only passes rows on sees the revisions.
+A stream with adjusts tells an event, moves its end and takes it back, each as a row. Selections, projections, unions
+and merges pass that on or read it; an aggregate, a duplicate elimination or a numbering would count each of them. So a
+`Settle` is put below such a node: events come out of it once, when they are final. A merge keeps its events anyway, so
+where all that revises are merges they settle by themselves: their policy is made `conservative`, under which an event
+comes out once it is final, and the merge's bound waits for it. `explain` says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, WindowAggregate
+from penstock.errors import UnsupportedError
+from penstock.plan.nodes import Merge, Node, NumberRows, Settle, Source
 
 SETTLED = "conservative"
-_INSERTS_ONLY = (WindowAggregate, Distinct, NumberRows)
 
 
 def settled(plan: Node) -> Node:
-    """The plan in which merges of elements below a consumer of inserts put out inserts alone."""
+    """The plan in which every node that takes inserts only is given inserts only."""
     return plan.transform(_settle_below)
 
 
 def _settle_below(consumer: Node) -> Node:
     """Settle what a consumer of inserts reads; those below it were looked at before, so the nearest one is named."""
-    if not isinstance(consumer, _INSERTS_ONLY):
+    if consumer.takes_revisions:
         return consumer
+    below = [settled_for(i, type(consumer).__name__) for i in consumer.inputs]
+    if isinstance(consumer, NumberRows) and any(isinstance(i, Settle) for i in below):
+        raise UnsupportedError(
+            "Events that are revised cannot be numbered by arrival.",
+            where=consumer.label,
+            hint="use a window over the stream's time, or merge the stream first (flow.merge)",
+        )
+    return consumer.with_inputs(*below)
+
+
+def settled_for(node: Node, consumer: str) -> Node:
+    """What a consumer of inserts is given in place of a node."""
+    if node.properties.insert_only:
+        return node
+    return node.transform(_conservatively(consumer)) if _only_merges_revise(node) else Settle(node)
+
+
+def _only_merges_revise(node: Node) -> bool:
+    if node.properties.insert_only or isinstance(node, Merge):
+        return True
+    return not isinstance(node, Source) and all(map(_only_merges_revise, node.inputs))
+
+
+def _conservatively(consumer: str) -> Callable[[Node], Node]:
+    """Merges put out inserts alone."""
 
     def settle(node: Node) -> Node:
-        if not isinstance(node, Merge) or not node.elements or node.policy == SETTLED:
+        if not isinstance(node, Merge) or node.properties.insert_only:
             return node
-        taker = type(consumer).__name__
-        why = f"{node.why}; settled, since {taker} takes no revisions: an event comes out once, when it is final"
+        why = f"{node.why}; settled, since {consumer} takes no revisions: an event comes out once, when it is final"
         return replace(node, policy=SETTLED, why=why)
 
-    return consumer.with_inputs(*[below.transform(settle) for below in consumer.inputs])
+    return settle
