@@ -21,7 +21,9 @@ import penstock as pk
 from penstock.engines.local.execution import LocalExecution
 from penstock.model.batch import Batch
 from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
+from penstock.model.lives import Lives
 from penstock.model.properties import StreamProperties
+from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.plan.planner import in_process
 
@@ -110,6 +112,8 @@ class Golden:
     form: str = "rows"
     merge: dict[str, Any] | None = None
     """The stream is merged of two replicas."""
+    lives: bool = False
+    """Rows live for some time, and some are revised."""
 
     @property
     def path(self) -> Path:
@@ -120,7 +124,8 @@ class Golden:
         flow = pk.Flow()
         names = ("one", "two") if self.merge is not None else ("s",)
         for name in names:
-            flow.stream(name, [], time="ts", schema=COLUMNS, progress=self.progress)
+            source = iter(()) if self.lives else []
+            flow.stream(name, source, time="ts", schema=COLUMNS, progress=self.progress, lives=self.lives)
         if self.merge is not None:
             flow.merge("s", list(names), **self.merge)
         flow.aggregate("spread", Spread, "bigint").aggregate("latest", Latest, "bigint")
@@ -141,7 +146,7 @@ class Golden:
         for at in range(len(next(iter(parts.values())))):
             for name, schema in schemas.items():
                 if parts[name][at]:
-                    batch = Batch(schema, parts[name][at])
+                    batch = (_lived if self.lives else Batch)(schema, parts[name][at])
                     found.append((name, Batch(schema, table=batch.table) if self.form == "arrow" else batch))
         return found
 
@@ -168,6 +173,19 @@ class Golden:
         newest = sorted(seen, key=lambda row: row[0])[-6:]
         again = Batch(last.schema, [(0, *seen[0][1:]), *[r for r in newest if r[1] != "punct"]])
         return before, [(name, again), *after]
+
+
+def _lived(schema: Schema, whole: list[Row]) -> Batch:
+    """Each row lives a while; every other one gets another end at once, and every fifth is taken back."""
+    elements: list[Insert | Adjust] = []
+    for i, row in enumerate(whole):
+        ts, end = row[0], row[0] + 2 + i % 11
+        elements.append(Insert(row, ts, end))
+        if i % 2:
+            elements.append(Adjust(row, ts, end, end := end + 1 + i % 3))
+        if i % 5 == 4:
+            elements.append(Adjust(row, ts, end, ts))
+    return Batch(schema, [e.payload for e in elements], lives=Lives.of(elements))
 
 
 def _twice(value: int | None) -> int | None:
@@ -231,6 +249,9 @@ CASES = [
     Golden("merge-r3-lag", "SELECT ts, k, v FROM s", merge={"key": ["k"], "lag": 5, "policy": "conservative"}),
     Golden("merge-r4", "SELECT * FROM s", merge={}),
     Golden("merge-r4-majority", "SELECT ts, k, d FROM s", merge={"driver": "majority"}),
+    Golden("settle", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", lives=True),
+    Golden("distinct-stretches", "SELECT DISTINCT k FROM s", lives=True),
+    Golden("merge-lives", "SELECT * FROM s", merge={"policy": "first seen"}, lives=True),
     Golden("merge-then-windows", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", merge={"key": ["k"]}),
 ]
 
