@@ -196,11 +196,15 @@ def test_elements_bring_their_own_punctuation() -> None:
 
 def test_elements_that_do_not_fit_are_dead_letters() -> None:
     elements = [pk.Insert((1,), 1, 2), pk.Insert((1,), 2, 3), pk.Insert((4,), 4, 9), pk.Adjust((1,), 1, 2, 3)]
-    flow = pk.Flow().stream("s", elements, time="t", schema="t bigint")
-    query = flow.query("SELECT * FROM s")
+    query = pk.Flow().stream("s", iter(elements), time="t", schema="t bigint").query("SELECT * FROM s")
     query.collect()
     assert query.counts["dead"] == 3
-    assert "inserts only" in query.dead_letters["reason"].to_pylist()[2]
+    assert "declare it with lives=True" in query.dead_letters["reason"].to_pylist()[2]
+    lived = (
+        pk.Flow().stream("s", elements, time="t", schema="t bigint", progress=pk.bounded(9)).query("SELECT * FROM s")
+    )
+    assert lived.collect().to_pylist() == [{"t": 1, "ve": 3}, {"t": 4, "ve": 9}]
+    assert lived.counts["dead"] == 1
 
 
 def test_a_value_that_cannot_say_what_it_is_is_a_dead_letter() -> None:

@@ -151,7 +151,7 @@ def test_what_replicas_of_elements_differ_in_is_told() -> None:
     for name in ("a", "b"):
         made.stream(name, rows if name == "a" else [], time="vs", schema="vs bigint, ve bigint, v_old bigint, p string",
                     lives=("vs", "ve", "v_old"))  # fmt: skip
-    query = made.merge("clean", ["a", "b"], key=["p"], elements=True).query("SELECT * FROM clean")
+    query = made.merge("clean", ["a", "b"], key=["p"], driver="a").query("SELECT * FROM clean")
     assert query.collect().to_pylist() == [{"vs": 4, "p": "x", "ve": 5}]
     (letter,) = query.dead_letters.to_pylist()
     assert letter["reason"] == "diverged: b has nothing where the output has [4, 5): (4, 'x')"
@@ -189,7 +189,7 @@ def test_strictly_ordered_replicas_are_merged_by_whole_batches(data: st.DataObje
     ("options", "error", "message"),
     [
         ({"policy": "first seen"}, MergeError, "cannot be taken back"),
-        ({"policy": "follow leader", "elements": True}, MergeError, "compares whole inputs"),
+        ({"policy": "follow leader"}, MergeError, "compares whole inputs"),
         ({"key": ["q"]}, StreamError, "key names an unknown column"),
         ({"algorithm": "R0"}, MergeError, "R0 would not be right"),
         ({"algorithm": "R3-", "key": ["k"]}, MergeError, "Only R0 to R4"),
