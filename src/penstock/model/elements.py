@@ -15,6 +15,7 @@ from typing import SupportsIndex
 
 from penstock.errors import ElementError
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.values import canonical
 
 Payload = tuple[object, ...]
 
@@ -150,7 +151,7 @@ class Punctuation:
     def condemns(self, values: Mapping[str, object]) -> bool:
         """Whether an element with these attribute values contradicts this punctuation."""
         for name, constant in self.constants:
-            if values[name] != constant:
+            if canonical(values[name]) != canonical(constant):
                 return False
         for name, bound in self.bounds:
             value = values[name]
@@ -161,8 +162,8 @@ class Punctuation:
     def implies(self, other: Punctuation) -> bool:
         """Whether everything that `other` rules out is ruled out by this one."""
         mine, theirs = dict(self.bounds), dict(other.bounds)
-        constants = dict(other.constants)
-        if any(name not in constants or constants[name] != value for name, value in self.constants):
+        constants = {name: canonical(value) for name, value in other.constants}
+        if any(name not in constants or constants[name] != canonical(value) for name, value in self.constants):
             return False
         return all(name in theirs and theirs[name] <= bound for name, bound in mine.items())
 
