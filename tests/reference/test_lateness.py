@@ -8,9 +8,9 @@ import pytest
 
 from penstock.errors import StreamError
 from penstock.model.batch import Row
-from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
-from penstock.model.time import MIN_TICK, SECOND, Domain
-from penstock.reference.lateness import Judged, judge
+from penstock.model.progress import Progress, Punctuated, bounded, ordered, per_source, punctuated
+from penstock.model.time import END_OF_TIME, MIN_TICK, SECOND, Domain
+from penstock.reference.lateness import Judged, Promise, judge
 
 
 def play(progress: Progress, *batches: list[Row], by: Literal["row", "batch"] = "row") -> Judged:
@@ -21,6 +21,7 @@ def play(progress: Progress, *batches: list[Row], by: Literal["row", "batch"] = 
         granularity=by,
         is_punctuation=lambda row: row[1] == "p",
         source_index=1,
+        per=[2, 3] if isinstance(progress, Punctuated) and progress.per else (),
         domain=Domain.INTEGER,
     )
 
@@ -173,3 +174,62 @@ def test_what_is_missing_is_asked_for() -> None:
         judge(punctuated("x"), 0, [], granularity="row", domain=Domain.INTEGER)
     with pytest.raises(StreamError, match="source_index"):
         judge(per_source("s"), 0, [], granularity="row", domain=Domain.INTEGER)
+
+
+PER = punctuated("kind = 'p'", per=["x", "y"])
+
+
+def test_group_wise_a_promise_is_about_the_rows_with_its_values() -> None:
+    # x 1     p60(x 1)  59!  60          a promise of x 1 says nothing of x 2, nor of rows without an x
+    # x 2                         59
+    # null                            59
+    rows: list[Row] = [(60, "p", 1, None), (59, "a", 1, 7), (60, "a", 1, 7), (59, "a", 2, 7), (59, "a", None, 7)]
+    judged = play(PER, rows)
+    assert judged.late == ((rows[1], 60),)
+    assert judged.on_time == tuple(rows[2:])
+    assert judged.bounds == (MIN_TICK,)
+    assert judged.promises == ((Promise(((2, 1),), 60),),)
+
+
+def test_group_wise_nulls_stand_for_any_value() -> None:
+    # p50(all)  p70(y 5)    49!  (1, 5) at 60!   (1, 6) at 60
+    rows: list[Row] = [
+        (50, "p", None, None),
+        (70, "p", None, 5),
+        (49, "a", 3, 3),
+        (60, "a", 1, 5),
+        (60, "a", 1, 6),
+    ]
+    judged = play(PER, rows)
+    assert judged.late == ((rows[2], 50), (rows[3], 70))
+    assert judged.bounds == (50,)
+
+
+def test_group_wise_a_promise_below_what_holds_already_goes_backwards() -> None:
+    # p60(x 1)   p55(x 1) back   p55(x 1, y 2) back   p55(y 2)   p50(all)   p45(x 9) back, below 50
+    rows: list[Row] = [
+        (60, "p", 1, None), (55, "p", 1, None), (55, "p", 1, 2), (55, "p", None, 2), (50, "p", None, None),
+        (45, "p", 9, None), (60, "p", 1, None),
+    ]  # fmt: skip
+    judged = play(PER, rows)
+    assert judged.backwards == ((rows[1], 60), (rows[2], 60), (rows[5], 50))
+    assert judged.promises[0] == (Promise(((2, 1),), 60), Promise(((3, 2),), 55), Promise(((2, 1),), 60))
+
+
+def test_group_wise_by_batch_nothing_moves_inside_a_batch() -> None:
+    judged = play(PER, [(60, "p", 1, None), (59, "a", 1, 0)], [(59, "a", 1, 0), (59, "p", 1, None)], by="batch")
+    assert judged.late == (((59, "a", 1, 0), 60),)
+    assert judged.backwards == (((59, "p", 1, None), 60),)
+
+
+def test_group_wise_a_final_promise_ends_its_rows_whatever_its_time() -> None:
+    # p10(x 1)   x 1 at 99!   x 2 at 9   p20(all)   p15(x 2) back: 15 is below 20   p10(x 1) back   p30(x 1) again
+    final = punctuated("kind = 'p'", per=["x", "y"], final=True)
+    rows: list[Row] = [
+        (10, "p", 1, None), (99, "a", 1, 0), (9, "a", 2, 0), (20, "p", None, None), (15, "p", 2, None),
+        (10, "p", 1, None), (30, "p", 1, None),
+    ]  # fmt: skip
+    judged = play(final, rows)
+    assert judged.late == ((rows[1], END_OF_TIME),)
+    assert judged.backwards == ((rows[4], 20), (rows[5], 20))
+    assert judged.bounds == (20,)

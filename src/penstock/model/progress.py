@@ -51,27 +51,41 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Punctuated:
-    """Rows for which `predicate` holds are punctuation: their time is the bound of the whole stream.
+    """Rows for which `predicate` holds are punctuation: their time is a bound.
 
-    A punctuation row that carries other values besides might be meant for the rows with these values alone, and is
-    refused as a dead letter, unless `whole_stream` says that such values mean nothing.
+    It is the bound of the whole stream, or, where the row has values in columns of `per`, of the rows with these values
+    alone; null there stands for any value. With `final`, such a row says that nothing more of its group comes at all,
+    whatever its time. A punctuation row that carries values besides might be meant for the rows with these values
+    alone, and is refused as a dead letter, unless `whole_stream` says that such values mean nothing.
     """
 
     predicate: str
     whole_stream: bool = False
+    per: tuple[str, ...] = ()
+    final: bool = False
 
     def __post_init__(self) -> None:
-        """The predicate is SQL text."""
+        """The predicate is SQL text, and what is said of groups needs columns that tell them apart."""
         if not isinstance(self.predicate, str) or not self.predicate.strip():
             raise StreamError(
                 "punctuated() takes a condition in SQL.",
                 got=repr(self.predicate),
                 hint="punctuated(\"kind = 'punct'\")",
             )
+        if len({name.lower() for name in self.per}) < len(self.per):
+            raise StreamError("punctuated(per=…) names a column twice.", got=repr(list(self.per)))
+        if self.final and not self.per:
+            raise StreamError(
+                "punctuated(final=True) says that groups end, so it needs the columns that tell them apart.",
+                got=str(self),
+                hint="punctuated(\"kind = 'close'\", per=['auction'], final=True)",
+            )
 
     def __str__(self) -> str:
         """As written by the user."""
-        return f"punctuated({self.predicate!r}{', whole_stream=True' if self.whole_stream else ''})"
+        whole = ", whole_stream=True" if self.whole_stream else ""
+        per = f", per={list(self.per)!r}" if self.per else ""
+        return f"punctuated({self.predicate!r}{whole}{per}{', final=True' if self.final else ''})"
 
 
 @dataclass(frozen=True)
@@ -123,13 +137,22 @@ def bounded(delay: Length | None = None, *, rows: int | None = None) -> Bounded:
     return Bounded(delay, rows)
 
 
-def punctuated(predicate: str, *, whole_stream: bool = False) -> Punctuated:
-    """Rows for which the SQL `predicate` holds carry the bound in their time column.
+def punctuated(
+    predicate: str, *, whole_stream: bool = False, per: tuple[str, ...] | list[str] = (), final: bool = False
+) -> Punctuated:
+    """Rows for which the SQL `predicate` holds carry a bound in their time column.
 
-    The other columns of such a row, besides those that the predicate reads, are null; `whole_stream=True` if they may
-    hold values, which then mean nothing.
+    Args:
+        predicate: Tells punctuation from data.
+        whole_stream: The other columns of such a row, besides those that the predicate reads, are null; with this they
+            may hold values, which mean nothing.
+        per: In these columns a punctuation row may hold values: then it speaks for the rows with these values alone.
+            Null stands for any value, so with nulls in all of them it speaks for the whole stream.
+        final: A punctuation row that speaks for some rows says that none of them comes any more, whatever its time.
     """
-    return Punctuated(predicate, whole_stream)
+    if not isinstance(per, list | tuple) or not all(isinstance(name, str) and name for name in per):
+        raise StreamError("punctuated(per=…) takes a list of columns.", got=repr(per), hint="per=['auction']")
+    return Punctuated(predicate, whole_stream, tuple(per), final)
 
 
 def per_source(

@@ -8,15 +8,16 @@ and prompt (it comes with the input punctuation that allows it), and none is rep
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, linear
+from penstock.model.frontier import Frontier, carried
 from penstock.model.schema import Schema
 from penstock.model.time import MIN_TICK
-from penstock.operators.state import MemoryPages, Pages
+from penstock.operators.state import PROMISES, MemoryPages, Pages
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,12 @@ class Operator(ABC):
 
 
 class Stateless(Operator):
-    """An operator that passes linear punctuation on under its own name for the time attribute."""
+    """An operator that passes punctuation on, under the names that attributes and columns have in its output."""
+
+    def __init__(self, schema: Schema, names: Mapping[str, Sequence[str]] | None = None) -> None:
+        """`names` are those that each attribute and column of the input has in the output; by default its own."""
+        super().__init__(schema)
+        self.names = names if names is not None else {name: (name,) for name in schema.names}
 
     def feedback(self, bound: int) -> int | None:
         """A row lives as long as the row that it comes from, so what is not needed is the same."""
@@ -96,6 +102,8 @@ class Stateless(Operator):
         """Pass it on; a punctuation on attributes that do not survive is dropped, which is sound."""
         if punctuation.is_linear:
             yield self.output_bound(punctuation.value)
+        else:
+            yield from carried(punctuation, self.names)
 
 
 class BoundMemory:
@@ -111,4 +119,15 @@ class BoundMemory:
         if bound <= (MIN_TICK if last is None else last):
             return False
         pages.put(self.key, bound)
+        return True
+
+    def promise(self, pages: Pages, promise: Punctuation) -> bool:
+        """Whether a promise of some groups is new beside that bound; if so it is remembered until it is passed."""
+        frontier: Frontier = pages.get(PROMISES) or Frontier()
+        last = pages.get(self.key)
+        if last is not None:
+            frontier.add(Punctuation(((promise.attribute, last),)))
+        if not frontier.add(promise):
+            return False
+        pages.put(PROMISES, frontier)
         return True

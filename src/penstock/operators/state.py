@@ -17,10 +17,13 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from penstock.errors import CheckpointError
+from penstock.model.frontier import Frontier
 from penstock.model.plain import NotPlain, decode, encode
 
 FORMAT_VERSION = 3
 """Of snapshots and checkpoints as a whole: how pages are keyed and what is beside them."""
+PROMISES = "promises"
+"""Pages whose keys begin so hold a `Frontier`, of whatever operator they are."""
 _MAGIC = b"penstock"
 
 
@@ -90,6 +93,8 @@ def seal(keeper: Keeper, key: str, page: Any, where: str) -> bytes:
 
 def plain_page(keeper: Keeper, key: str, page: Any, where: str) -> Any:
     """A page as plain data; a user's `to_state` takes part in that, and may raise anything."""
+    if isinstance(page, Frontier):
+        return page.to_plain()
     try:
         return keeper.to_plain(key, page)
     except NotPlain as error:
@@ -116,6 +121,8 @@ def open_page(keeper: Keeper, key: str, kind: Any, version: Any, data: Any, *, w
     """The page of plain data that was written under a kind and a version."""
     check_kind(keeper, kind, version, where)
     try:
+        if key.startswith(PROMISES):
+            return Frontier.from_plain(data)
         return keeper.from_plain(key, data, version)
     except Exception as error:  # a user's from_state takes part in this
         raise _damaged(f"{where}, page {key}", f"{type(error).__name__}: {error}") from error

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from penstock.model.progress import Progress, span_ticks
+from penstock.model.progress import Progress, Punctuated, span_ticks
 from penstock.model.schema import DataType, Schema
 from penstock.plan.expressions import AggregateCall, Call, Column, Expression, Literal, columns_in
 from penstock.plan.nodes import Node, NumberRows, Project, Select, Source, Union, WindowAggregate
@@ -88,7 +88,7 @@ def _columns_of(node: Source, wanted: frozenset[str] | None) -> Any:
 
 def _for_progress(node: Source) -> frozenset[str]:
     if node.punctuation is not None:
-        return frozenset(columns_in(node.punctuation))
+        return frozenset(columns_in(node.punctuation)) | {node.schema.fields[i].name for i in node.per}
     column = getattr(node.progress, "column", None)
     return frozenset() if column is None else frozenset({node.schema[column].name})
 
@@ -115,12 +115,15 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
 def progress_form(source: Source) -> Any:
     """What a stream's progress means, however it was written."""
     progress: Progress = source.progress
-    if source.punctuation is not None:
-        return ["Punctuated", canonical(source.punctuation)]
-    form: dict[str, Any] = {}
+    if isinstance(progress, Punctuated) and source.punctuation is not None:
+        form = ["Punctuated", canonical(source.punctuation)]
+        if progress.per:
+            form.append({"per": sorted(source.schema.fields[i].name for i in source.per), "final": progress.final})
+        return form
+    said: dict[str, Any] = {}
     for name, value in _said(progress):
-        form[name] = span_ticks(value, source.schema.domain) if name in _LENGTHS else canonical(value)
-    return [type(progress).__name__, form]
+        said[name] = span_ticks(value, source.schema.domain) if name in _LENGTHS else canonical(value)
+    return [type(progress).__name__, said]
 
 
 def canonical(value: Any) -> Any:

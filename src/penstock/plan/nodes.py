@@ -113,8 +113,14 @@ class Source(Node):
         """The columns that must be null in punctuation: all but the time and those that tell it from data."""
         if self.punctuation is None or (isinstance(self.progress, Punctuated) and self.progress.whole_stream):
             return ()
-        speaking = {self.schema.time, *columns_in(self.punctuation)}
+        per = [self.schema.fields[i].name for i in self.per]
+        speaking = {self.schema.time, *columns_in(self.punctuation), *per}
         return tuple(i for i, field in enumerate(self.schema.fields) if field.name not in speaking)
+
+    @cached_property
+    def per(self) -> tuple[int, ...]:
+        """The columns whose values in punctuation say which rows it speaks for."""
+        return tuple(map(self.schema.index, self.progress.per)) if isinstance(self.progress, Punctuated) else ()
 
     @property
     def label(self) -> str:

@@ -76,6 +76,7 @@ class Arrivals:
             is_punctuation=self._is_punctuation(catalog),
             is_ambiguous=self._is_ambiguous(catalog),
             source_index=source,
+            per=self._per,
             domain=self.schema.domain,
             max_ahead=self.max_ahead,
             judged_by=None if self.lives is None else self.judged_by,
@@ -102,6 +103,11 @@ class Arrivals:
         assert isinstance(was, int)
         return Adjust(payload, vs, was, ve)
 
+    @property
+    def _per(self) -> list[int]:
+        """The columns whose values in punctuation say which rows it is about."""
+        return [self.schema.index(name) for name in self.progress.per] if isinstance(self.progress, Punctuated) else []
+
     def _is_punctuation(self, catalog: Catalog) -> Callable[[Row], bool] | None:
         if not isinstance(self.progress, Punctuated):
             return None
@@ -114,7 +120,7 @@ class Arrivals:
         if not isinstance(self.progress, Punctuated) or self.progress.whole_stream:
             return None
         predicate = punctuation_predicate(self.progress, self.schema, catalog, self.name)
-        read = columns_in(predicate) | {self.schema.time}
+        read = columns_in(predicate) | {self.schema.time} | {self.schema.fields[i].name for i in self._per}
         silent = [i for i, field in enumerate(self.schema.fields) if field.name not in read]
         return lambda row: any(row[i] is not None for i in silent)
 

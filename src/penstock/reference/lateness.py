@@ -7,6 +7,10 @@ is none. Before the first row there is none (`MIN_TICK`). A punctuation row of w
 for the whole stream takes no part, nor does a row of which it cannot be told whether it is punctuation: they move
 nothing, not even what rows are compared with that may be too far ahead.
 
+Punctuation with values in columns of `per` is a promise of those rows alone that have these values: such a row is late
+when its time is below any bound that holds for it, and the greatest of these condemns it. A promise goes backwards when
+its time is below the bound of the stream, or its bound below another one that holds for all rows that it is about.
+
 By row, the bound before a row is the one after the row before it. By batch, it is the one after the batches before:
 nothing moves inside a batch, neither for rows nor for punctuation, and the rows of one batch have no order among
 them: `bounded(rows=n)` counts a row when the batches after its own hold n rows, and a stream starts at the least time
@@ -22,7 +26,7 @@ from typing import Literal
 from penstock.errors import EvaluationError, StreamError
 from penstock.model.batch import Row
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
-from penstock.model.time import MIN_TICK, Domain
+from penstock.model.time import END_OF_TIME, MIN_TICK, Domain
 from penstock.reference.scalars import same
 
 
@@ -48,6 +52,21 @@ class Judged:
     """The bound after each batch; `MIN_TICK` while there is none."""
     unjudged: tuple[Row, ...] = ()
     """Rows of which it cannot be told whether they are punctuation, since that has no value; they take no part."""
+    promises: tuple[tuple[Promise, ...], ...] = ()
+    """What was promised of some rows alone, after each batch: all of it, in the order in which it came."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """No later row that has these values is below the bound."""
+
+    values: tuple[tuple[int, object], ...]
+    """Places in a row, and what stands there."""
+    bound: int
+
+    def holds_for(self, row: Row) -> bool:
+        """Whether it is about a row."""
+        return all(same(row[place]) == same(value) for place, value in self.values)
 
 
 @dataclass(frozen=True)
@@ -56,7 +75,7 @@ class _Arrival:
 
     time: int
     source: object
-    kind: Literal["on time", "late", "punctuation"]
+    kind: Literal["on time", "late", "punctuation", "promise"]
     lot: int
     """Arrivals of one lot came at once, in an order that is not known: a row by itself, or a batch."""
 
@@ -70,6 +89,7 @@ def judge(
     is_punctuation: Callable[[Row], bool] | None = None,
     is_ambiguous: Callable[[Row], bool] | None = None,
     source_index: int | None = None,
+    per: Sequence[int] = (),
     domain: Domain,
     max_ahead: int | None = None,
     judged_by: Callable[[Row], int] | None = None,
@@ -84,6 +104,7 @@ def judge(
         is_punctuation: Which rows are punctuation; needed for `punctuated()`.
         is_ambiguous: Which of those might be meant for some rows alone; none if it is left out.
         source_index: Where in a row its source is; needed for `per_source()`.
+        per: Where in punctuation the values are that say which rows it is about; null stands for any.
         domain: What the ticks of time count.
         max_ahead: How many ticks a row may be beyond the greatest time before it that was not too far ahead itself.
         judged_by: What of a row a bound is compared with; its time if it is left out. Progress goes by the time.
@@ -95,7 +116,7 @@ def judge(
         raise StreamError("punctuated() needs to know which rows are punctuation.", hint="pass is_punctuation=…")
     if isinstance(progress, PerSource) and source_index is None:
         raise StreamError("per_source() needs to know where the source is.", hint="pass source_index=…")
-    story = _Story(progress, source_index, domain, judged_by)
+    story = _Story(progress, source_index, tuple(per), domain, judged_by)
     reached: int | None = None
     for number, batch in enumerate(batches):
         kinds = [kind_of(row, progress, is_punctuation, is_ambiguous) for row in batch]
@@ -116,6 +137,7 @@ def judge(
         if granularity == "batch":
             story.move_bound()
         story.bounds.append(story.bound)
+        story.promised.append(tuple(story.promises))
     return story.told()
 
 
@@ -125,9 +147,14 @@ class _Story:
 
     progress: Progress
     source_index: int | None
+    per: tuple[int, ...]
     domain: Domain
     judged_by: Callable[[Row], int] | None = None
     bound: int = MIN_TICK
+    promises: list[Promise] = field(default_factory=list)
+    said: list[Promise] = field(default_factory=list)
+    """Promises that do not hold yet, since nothing moves within a batch."""
+    promised: list[tuple[Promise, ...]] = field(default_factory=list)
     arrived: list[_Arrival] = field(default_factory=list)
     data: list[tuple[Row, bool]] = field(default_factory=list)
     late: list[tuple[Row, int]] = field(default_factory=list)
@@ -147,23 +174,41 @@ class _Story:
         return kind in ("data", "punctuation")
 
     def take(self, row: Row, time: int, kind: Kind, lot: int) -> None:
-        """A row that takes part and is not too far ahead, under the bound as it is."""
+        """A row that takes part and is not too far ahead, under the bounds as they are."""
         source = row[self.source_index] if self.source_index is not None else None
-        is_behind = (time if self.judged_by is None or kind != "data" else self.judged_by(row)) < self.bound
         if kind == "punctuation":
             self.punctuation.append(row)
-            if is_behind:
+            values = tuple((place, row[place]) for place in self.per if row[place] is not None)
+            if values:
+                self._promise(row, time, values)
+            elif time < self.bound:
                 self.backwards.append((row, self.bound))
-            self.arrived.append(_Arrival(time, source, "punctuation", lot))
+            self.arrived.append(_Arrival(time, source, "promise" if values else "punctuation", lot))
             return
+        bound = max([self.bound, *(p.bound for p in self.promises if p.holds_for(row))])
+        is_behind = (time if self.judged_by is None else self.judged_by(row)) < bound
         if is_behind:
-            self.late.append((row, self.bound))
+            self.late.append((row, bound))
         self.data.append((row, is_behind))
         self.arrived.append(_Arrival(time, source, "late" if is_behind else "on time", lot))
+
+    def _promise(self, row: Row, time: int, values: tuple[tuple[int, object], ...]) -> None:
+        """Punctuation of some rows alone; one that goes backwards says nothing."""
+        is_final = isinstance(self.progress, Punctuated) and self.progress.final
+        bound = END_OF_TIME if is_final else time
+        places = {place for place, _ in values}
+        known = [p.bound for p in self.promises if p.holds_for(row) and places >= {place for place, _ in p.values}]
+        before = max([self.bound, *(b for b in known if b > bound)])
+        if time < self.bound or bound < before:
+            self.backwards.append((row, before))
+        else:
+            self.said.append(Promise(values, bound))
 
     def move_bound(self) -> None:
         """To what the arrivals say now; never back."""
         self.bound = max(self.bound, _bound_after(self.arrived, self.progress, self.domain))
+        self.promises += self.said
+        self.said = []
 
     def told(self) -> Judged:
         """At the end."""
@@ -177,6 +222,7 @@ class _Story:
             ahead=tuple(self.ahead),
             bounds=tuple(self.bounds),
             unjudged=tuple(self.unjudged),
+            promises=tuple(self.promised),
         )
 
 

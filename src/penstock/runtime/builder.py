@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.errors import UnsupportedError
 from penstock.model.batch import Batch, Row
-from penstock.model.progress import PerSource
+from penstock.model.progress import PerSource, Punctuated
 from penstock.model.schema import DataType, Schema
 from penstock.operators.aggregates.catalogue import array_form
 from penstock.operators.aggregates.columnar import ColumnarAggregate
@@ -20,6 +20,7 @@ from penstock.operators.merge.operator import MergeOperator
 from penstock.operators.operator import Operator
 from penstock.operators.progress.ingest import BatchIngest, MarksOf, RowIngest
 from penstock.operators.progress.marks import PunctuationMarks, SourceMarks
+from penstock.operators.progress.promises import GroupPromises
 from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.relational.distinct import DistinctOperator
 from penstock.operators.relational.ends import EndsOperator
@@ -33,7 +34,7 @@ from penstock.operators.windows.sliding import Sliding
 from penstock.plan import cost
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
-from penstock.plan.expressions import Expression
+from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import (
     Distinct,
     Ends,
@@ -76,7 +77,7 @@ class Builder:
             case Project():
                 return self._project(node)
             case Union(branches=branches):
-                return MeldOperator(node.schema, len(branches))
+                return MeldOperator(node.schema, len(branches), [b.schema for b in branches])
             case Merge():
                 return self._merge(node)
             case Ends():
@@ -97,7 +98,14 @@ class Builder:
     def _ingest(self, node: Source, planned: Physical) -> Operator:
         tracker = tracker_for(node.progress, node.schema.domain, node.max_ahead)
         ingest = BatchIngest if planned.algorithm == BY_BATCH else RowIngest
-        return ingest(node.schema, tracker, self.marks_of(node), planned.useful, by_arrival=node.by_arrival)
+        return ingest(
+            node.schema,
+            tracker,
+            self.marks_of(node),
+            planned.useful,
+            by_arrival=node.by_arrival,
+            groups=promises_of(node),
+        )
 
     def marks_of(self, node: Source) -> MarksOf | None:
         """What the stream's progress needs of each row besides its time."""
@@ -105,7 +113,7 @@ class Builder:
             return SourceMarks(node.schema.index(node.progress.column))
         if node.punctuation is not None:
             by_row, mask = self.row(node.punctuation, node.schema), self._mask(node.punctuation, node.schema)
-            return PunctuationMarks(by_row, mask, node.silent)
+            return PunctuationMarks(by_row, mask, node.silent, node.per)
         return None
 
     def _mask(self, predicate: Expression, schema: Schema) -> Callable[[Batch], pa.ChunkedArray | None]:
@@ -133,7 +141,7 @@ class Builder:
             arrays = [_column(batch, c, r, t) for c, r, t in zip(by_column, by_row, types, strict=True)]
             return pa.Table.from_arrays(arrays, schema=node.schema.arrow)
 
-        return ProjectOperator(node.schema, by_rows, columns)
+        return ProjectOperator(node.schema, by_rows, columns, survivors(node))
 
     @staticmethod
     def _merge(node: Merge) -> Operator:
@@ -177,8 +185,31 @@ class Builder:
             raise UnsupportedError("These aggregates are not a matter of numbers.", where=node.label)
         key_schema = Schema(tuple(schema.fields[i] for i in grouping.keys))
         return ColumnarAggregate(
-            node.schema, sliding, schema.time_index, grouping.keys, key_schema, *form, lifetime=schema.lifetime
+            node.schema,
+            sliding,
+            schema.time_index,
+            grouping.keys,
+            key_schema,
+            *form,
+            lifetime=schema.lifetime,
+            attribute=str(schema.time),
         )
+
+
+def survivors(node: Project) -> dict[str, list[str]]:
+    """The names under which columns of the input come out of a projection as they are."""
+    names: dict[str, list[str]] = {}
+    for name, expression in node.columns:
+        if isinstance(expression, Column):
+            names.setdefault(expression.name, []).append(name)
+    return {**names, str(node.input.schema.time): [node.time]}
+
+
+def promises_of(node: Source) -> GroupPromises | None:
+    """How the stream's punctuation speaks for some rows alone, where it does."""
+    if not isinstance(node.progress, Punctuated) or not node.per:
+        return None
+    return GroupPromises(node.schema, node.per, node.progress.final)
 
 
 def _column(

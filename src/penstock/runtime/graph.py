@@ -9,7 +9,7 @@ portion is held at a time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from penstock.model.lives import Lives
 from penstock.model.time import END_OF_TIME
 from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.operators.progress.ingest import BatchIngest
+from penstock.operators.progress.promises import Said
 from penstock.operators.state import (
     MemoryPages,
     Pages,
@@ -131,11 +132,11 @@ class QueryGraph:
             assert isinstance(node.operator, BatchIngest)
             node.operator.announce(summary)
 
-    def advance(self, stream: str, summary: object) -> None:
-        """Tell a stream without order inside its batches that a batch is complete."""
+    def advance(self, stream: str, summary: object, said: Sequence[Said] = ()) -> None:
+        """Tell a stream without order inside its batches that a batch is complete, and what it promised of groups."""
         for node in self.sources[stream.lower()]:
             assert isinstance(node.operator, BatchIngest)
-            self.emit(node, node.operator.advance(summary))
+            self.emit(node, node.operator.advance(summary, said))
 
     def emit(self, node: GraphNode, outputs: Outputs) -> None:
         """Pass on what a node gives by itself and run until nothing is left to do."""

@@ -66,7 +66,8 @@ def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury, ga
     entrances = graph.sources[stream.lower()]
     entrance = entrances[0]
     ingest = entrance.operator
-    if ingest.schema.lives is None and len(entrances) == 1 and isinstance(ingest, RowIngest) and ingest.guard is None:
+    plain = ingest.schema.lives is None and len(entrances) == 1
+    if plain and isinstance(ingest, RowIngest) and ingest.guard is None and ingest.groups is None:
         return _compiled(graph, entrance, ingest, functions, bury, gate)
 
     pushed = 0

@@ -30,6 +30,7 @@ def source_of(catalog: Catalog, name: str) -> Node | None:
 
 def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog, stream: str) -> Expression:
     """The bound predicate of a punctuated stream."""
+    _check_per(progress, schema, stream)
     text = progress.predicate
     try:
         with room_to_recurse():
@@ -67,3 +68,22 @@ def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog
             got=error.got,
             hint=error.hint,
         ) from None
+
+
+def _check_per(progress: Punctuated, schema: Schema, stream: str) -> None:
+    """The columns whose values say which rows punctuation is about are columns of the stream, and not its time."""
+    for name in progress.per:
+        if name not in schema:
+            raise StreamError(
+                "punctuated(per=…) names an unknown column.",
+                where=f"stream {stream}",
+                got=name,
+                hint=closest(name, schema.names),
+            )
+        if schema.index(name) == schema.time_index:
+            raise StreamError(
+                "The time of a punctuation row is its bound, so it tells no rows apart.",
+                where=f"stream {stream}",
+                got=str(progress),
+                hint="name other columns in per=…",
+            )

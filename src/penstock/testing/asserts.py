@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
+from penstock.model.frontier import Frontier
 from penstock.model.tdb import TDB, tdb
-from penstock.model.time import MIN_TICK
 
 
 def tdb_of(outputs: Iterable[Batch | Punctuation]) -> TDB:
@@ -22,13 +22,13 @@ def assert_same(expected: TDB, got: TDB) -> None:
 
 
 def assert_sound(outputs: Sequence[Batch | Punctuation]) -> None:
-    """No row contradicts a punctuation before it; bounds only go up and none is repeated."""
-    bound = MIN_TICK
+    """No row contradicts a punctuation before it, and every punctuation says something new."""
+    promised = Frontier()
     for item in outputs:
         if isinstance(item, Batch):
-            below = [row for row, time in zip(item.rows, item.judged_by().tolist(), strict=True) if time < bound]
-            assert not below, f"below the punctuation {bound}: {below[0]!r}"
+            for row, time in zip(item.rows, item.judged_by().tolist(), strict=True):
+                values = {**dict(zip(item.schema.names, row, strict=True)), str(item.schema.time): time}
+                condemning = promised.condemning(values)
+                assert condemning is None, f"{row!r} comes after {condemning}"
         else:
-            assert item.is_linear, f"not a linear punctuation: {item}"
-            assert item.value > bound, f"punctuation {item.value} follows {bound}"
-            bound = item.value
+            assert promised.add(item), f"{item} follows {promised}"

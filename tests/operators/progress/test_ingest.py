@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from penstock.engines.local.execution import LocalExecution
 from penstock.model.batch import Batch, Row
-from penstock.model.elements import Punctuation, linear
-from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
+from penstock.model.elements import Punctuation, groupwise, linear
+from penstock.model.frontier import Frontier
+from penstock.model.progress import Progress, Punctuated, bounded, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.model.time import MIN_TICK, Domain
@@ -21,12 +22,13 @@ from penstock.operators.operator import Rejected
 from penstock.operators.progress import sources
 from penstock.operators.progress.ingest import BatchIngest, Ingest, RowIngest
 from penstock.operators.progress.marks import Coded
+from penstock.operators.progress.promises import Said
 from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.nodes import Source
 from penstock.plan.planner import in_process, spark_streaming
 from penstock.reference import Judged, judge
-from penstock.runtime.builder import Builder
+from penstock.runtime.builder import Builder, promises_of
 from penstock.runtime.graph import QueryGraph
 from penstock.sql.binder import bind
 from penstock.testing.asserts import assert_sound
@@ -42,6 +44,8 @@ PROGRESS = [
     bounded(rows=5),
     punctuated("k = 'a'"),
     punctuated("k = 'a'", whole_stream=True),
+    punctuated("k = 'a'", per=["v"]),
+    punctuated("k = 'a'", per=["v"], final=True),
     per_source("k"),
     per_source("k", idle=15, disorder=6),
     per_source("k", idle=40, sources=["a", "b", "zz"]),
@@ -63,6 +67,29 @@ def is_ambiguous(row: Row) -> bool:
     return row[2] is not None
 
 
+def of_groups(progress: Progress) -> list[int]:
+    """Where the values are that say which rows punctuation is about."""
+    return [2] if isinstance(progress, Punctuated) and progress.per else []
+
+
+def linear_bounds(outputs: list[Batch | Punctuation]) -> list[int]:
+    return [item.value for item in outputs if isinstance(item, Punctuation) and item.is_linear]
+
+
+def promised(outputs: list[Batch | Punctuation]) -> Frontier:
+    return Frontier([item for item in outputs if isinstance(item, Punctuation)])
+
+
+def told(judged: Judged, batches: int) -> Frontier:
+    """What the oracle's stream has promised after so many batches."""
+    found = Frontier()
+    for bound in judged.bounds[batches - 1 : batches]:
+        found.add(linear("ts", bound))
+        for promise in judged.promises[batches - 1]:
+            found.add(groupwise("ts", promise.bound, **{SCHEMA.names[at]: v for at, v in promise.values}))
+    return found
+
+
 def played(
     progress: Progress, batches: list[list[Row]], granularity: Literal["row", "batch"], max_ahead: int | None
 ) -> Judged:
@@ -72,8 +99,9 @@ def played(
         batches,
         granularity=granularity,
         is_punctuation=is_punctuation,
-        is_ambiguous=None if getattr(progress, "whole_stream", False) else is_ambiguous,
+        is_ambiguous=None if getattr(progress, "whole_stream", False) or of_groups(progress) else is_ambiguous,
         source_index=1,
+        per=of_groups(progress),
         domain=Domain.INTEGER,
         max_ahead=max_ahead,
     )
@@ -122,8 +150,9 @@ def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]], ma
     assert passed == list(judged.on_time)
     assert [bound for _, bound, _ in run.side.late] == [bound for _, bound in judged.late]
     assert run.side.dead == len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead)
-    bounds = [item.value for item in outputs if isinstance(item, Punctuation)]
+    bounds = linear_bounds(outputs)
     assert max(bounds, default=MIN_TICK) == (judged.bounds[-1] if judged.bounds else MIN_TICK)
+    assert promised(outputs) == told(judged, len(batches))
     assert_sound(outputs)
     counts = run.counts
     assert counts.read == sum(map(len, batches))
@@ -149,21 +178,24 @@ def test_by_batch_whatever_the_order_inside(
     tracker = tracker_for(progress, Domain.INTEGER, max_ahead)
     marks_of = graph.builder.marks_of(source)
     outputs: list[Batch | Punctuation] = []
-    for rows, bound in zip(batches, judged.bounds, strict=True):
+    groups = promises_of(source)
+    for number, (rows, bound) in enumerate(zip(batches, judged.bounds, strict=True), 1):
         shuffled = data.draw(st.permutations(rows))
         cut = data.draw(st.integers(0, len(rows)))
-        summary = None
+        summary, said = None, list[Said]()
         parts = (Batch(SCHEMA, shuffled[:cut]), Batch(SCHEMA, shuffled[cut:]))
         for part in parts:
             one = tracker.summarise(part.times(), marks_of(part) if marks_of is not None else None)
             summary = one if summary is None else tracker.join(summary, one)
+            if groups is not None and marks_of is not None:
+                said += groups.said_in(part, np.asarray(marks_of(part)))
         graph.announce("s", summary)
         for part in parts:
             graph.push("s", part)
-        graph.advance("s", summary)
+        graph.advance("s", summary, said)
         outputs += graph.drain()
-        bounds = [item.value for item in outputs if isinstance(item, Punctuation)]
-        assert max(bounds, default=MIN_TICK) == bound
+        assert max(linear_bounds(outputs), default=MIN_TICK) == bound
+        assert promised(outputs) == told(judged, number)
     passed = [row for item in outputs if isinstance(item, Batch) for row in item.rows]
     assert sorted(passed, key=repr) == sorted(judged.on_time, key=repr)
     rejected = [(r.kind, row) for r in kept for row in r.batch.rows]

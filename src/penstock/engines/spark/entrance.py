@@ -175,12 +175,12 @@ class BatchEntrance:
             case Bounded(rows=rows):
                 assert rows is not None
                 return F.max(ticks).over(order.rowsBetween(Over.unboundedPreceding, -rows - 1))
-            case Punctuated():
+            case Punctuated(per=()):
                 assert is_punctuation is not None
                 return F.max(F.when(is_punctuation, ticks)).over(before)
             case _:
                 raise UnsupportedError(
-                    "An arrival column cannot be used with per_source() in batch.",
+                    "An arrival column cannot be used with per_source(), or punctuated(per=…), in batch.",
                     where=node.label,
                     hint="leave arrival out, or run as a stream or in-process",
                 )

@@ -24,6 +24,7 @@ from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import late_schema
 from penstock.operators.progress.ingest import BatchIngest
+from penstock.operators.progress.promises import Said
 from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.state import seal, unseal
 from penstock.plan.catalog import Catalog
@@ -167,7 +168,8 @@ class HostedGraph:
     def _advance(self, stream: str, notes: list[Note], summary: Any) -> None:
         source = self.sources[stream]
         if summary is not None:
-            self.graph.advance(stream, summary)
+            said = [Said(0, Punctuation(bounds, constants), at) for n in notes for bounds, constants, at in n.said]
+            self.graph.advance(stream, summary, said)
         bounds = [n.bound for n in notes if n.bound is not None]
         if bounds:
             assert source.schema.time is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,13 @@ from penstock.model.lived_rows import LivedRows
 from penstock.model.progress import Punctuated
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.operators.progress.marks import DATA
+from penstock.operators.progress.marks import DATA, Marks
+from penstock.operators.progress.promises import GroupPromises
 from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Expression
 from penstock.plan.nodes import Source
-from penstock.runtime.builder import Builder
+from penstock.runtime.builder import Builder, promises_of
 from penstock.runtime.column_functions import column_function
 from penstock.runtime.row_functions import row_function
 
@@ -54,6 +55,7 @@ class Mapper:
         """For `mapInArrow`."""
         builder = Builder(self.catalog)
         marks_of = builder.marks_of(self.source)
+        groups = promises_of(self.source)
         tracker = tracker_for(self.source.progress, self.source.schema.domain, self.source.max_ahead)
         spread = [self._values(e, builder) for e in self.route]
         for part in _parts(batches):
@@ -65,8 +67,16 @@ class Mapper:
             where = bucket_of([f(batch) for f in spread], len(batch), self.buckets)
             if isinstance(self.source.progress, Punctuated) and marks is not None:
                 where = np.where(np.asarray(marks) != DATA, 0, where) if len(batch) else where
-            summary = tracker.summarise(times, marks)
-            yield self._packed(batch, where, summary, tuple((d.reason, d.row) for d in dead), part.num_rows)
+            told = Note(tracker.summarise(times, marks), said=self._said(groups, batch, marks))
+            yield self._packed(batch, where, told, tuple((d.reason, d.row) for d in dead), part.num_rows)
+
+    @staticmethod
+    def _said(groups: GroupPromises | None, batch: Batch, marks: Marks) -> tuple[tuple[Any, Any, int], ...]:
+        """What the rows promise of groups; it travels to every bucket, as the summary does."""
+        if groups is None or not len(batch):
+            return ()
+        said = groups.said_in(batch, np.asarray(marks))
+        return tuple([(each.promise.bounds, each.promise.constants, each.at) for each in said])
 
     def _conformed(self, table: pa.Table) -> tuple[Batch, list[DeadLetter]]:
         """The rows in the stream's schema, with their lives, and those that do not fit it."""
@@ -90,7 +100,7 @@ class Mapper:
         return table.filter(pc.is_null(texts)).select(table.column_names[:-2]), dead
 
     def _packed(
-        self, batch: Batch, where: np.ndarray, summary: Any, dead: tuple[tuple[str, str], ...], read: int
+        self, batch: Batch, where: np.ndarray, told: Note, dead: tuple[tuple[str, str], ...], read: int
     ) -> pa.RecordBatch:
         order = np.argsort(where, kind="stable")
         rows = with_lives(batch)
@@ -101,7 +111,8 @@ class Mapper:
         for bucket in range(self.buckets):
             size = int(counts[bucket])
             blobs.append(pack(rows.slice(int(starts[bucket]), size)) if size else None)
-            notes.append(dump_note(Note(summary, dead if bucket == 0 else (), read if bucket == 0 else 0)))
+            own = replace(told, dead=dead, read=read) if bucket == 0 else told
+            notes.append(dump_note(own))
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(bucket_ids(self.buckets), pa.int64()),

@@ -102,6 +102,13 @@ def _check(name: str, source: SparkSource, progress: Progress) -> None:
             got=str(progress),
             hint="declare the stream with progress=pk.punctuated(…), or use withWatermark() as usual",
         )
+    if progress.per:
+        raise StreamError(
+            "Spark has one watermark for all groups of a stream.",
+            where=where,
+            got=str(progress),
+            hint="declare the stream without per=…, or run the query with penstock",
+        )
     if not source.is_streaming:
         raise StreamError(
             "A bounded DataFrame has no watermark.", where=where, hint="declare the stream over spark.readStream"

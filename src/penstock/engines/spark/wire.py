@@ -62,6 +62,8 @@ class Note:
     read: int = 0
     bound: int | None = None
     """A bound given from outside: the stream goes on only from here."""
+    said: tuple[tuple[Any, Any, int], ...] = ()
+    """What the part promises of some groups: bounds, constants, and the time of the row that said it."""
 
 
 def dump_note(note: Note) -> bytes:

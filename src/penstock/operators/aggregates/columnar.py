@@ -24,7 +24,9 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
-from penstock.operators.aggregates.emission import PORTION, failed_groups
+from penstock.operators.aggregates.chosen import Chosen
+from penstock.operators.aggregates.closing_groups import Ahead, Part
+from penstock.operators.aggregates.emission import PORTION, failed_groups, promised_ends
 from penstock.operators.aggregates.group_codes import GroupCodes
 from penstock.operators.aggregates.measures import Array, Measure, Result, infinite, values_of
 from penstock.operators.aggregates.pane_numbers import compress, put_together, sized
@@ -32,7 +34,8 @@ from penstock.operators.aggregates.row_code import Groups, absorber, emitter
 from penstock.operators.aggregates.slide import Slide
 from penstock.operators.aggregates.sliding_total import Pane, SlidingTotal
 from penstock.operators.aggregates.window_tables import Block, WindowTables, of_groups
-from penstock.operators.operator import BoundMemory, Operator, Outputs
+from penstock.operators.operator import BoundMemory, Operator, Output, Outputs
+from penstock.operators.state import Pages
 from penstock.operators.windows.sliding import Sliding
 
 MIN_COLUMNAR = 32
@@ -61,10 +64,11 @@ class ColumnarAggregate(Operator):
         measures: tuple[Measure, ...],
         results: tuple[Result, ...],
         lifetime: int = 1,
+        attribute: str = "",
     ) -> None:
         """`schema` is that of the results, `time` and `keys` are positions in the input, whose rows live `lifetime`."""
         super().__init__(schema)
-        self.lifetime = lifetime
+        self.lifetime, self.attribute = lifetime, attribute
         self.window, self.keys, self.key_schema = window, keys, key_schema
         self.measures, self.results = measures, results
         self.sliding = SlidingTotal(measures)
@@ -220,6 +224,10 @@ class ColumnarAggregate(Operator):
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Put out the windows that the bound closes, give up their panes, pass the bound on as one on window ends."""
         if not punctuation.is_linear:
+            chosen = Chosen.by(punctuation, self.attribute, self.key_schema.names)
+            if chosen is not None:
+                yield from self._close_groups(punctuation.value, chosen)
+                yield from promised_ends(self, self.window, punctuation)
             return
         bound = punctuation.value
         state = self._state()
@@ -252,21 +260,24 @@ class ColumnarAggregate(Operator):
         closing = sorted(pane for pane in pending if first_open is None or pane < first_open)
         if not closing:
             return
-        rows: list[Row] = []
-        failed: list[tuple[Row, str]] = []
-        for pane in closing:
-            groups = pending.pop(pane)
-            if state.closed is None or pane >= state.closed:
-                self._emit(pane, groups, rows, failed)
+        taken = {pane: pending.pop(pane) for pane in closing}
         self._forget_pane()
         self.pages.put("pending", pending)
         reached = closing[-1] + 1 if first_open is None else first_open
+        results = self._results(state, taken)
         state.closed = reached if state.closed is None else max(state.closed, reached)
         self._save(state)
-        if rows:
-            yield Batch(self.schema, rows)
-        if failed:
-            yield failed_groups(self.schema, len(self.keys), failed)
+        yield from results
+
+    def _results(self, state: Slide, tables: dict[int, Groups]) -> Outputs:
+        """The results of tables that are windows, without those that count as closed."""
+        rows: list[Row] = []
+        failed: list[tuple[Row, str]] = []
+        for pane, groups in tables.items():
+            if state.closed is None or pane >= state.closed:
+                self._emit(pane, groups, rows, failed)
+        made: list[Output] = [Batch(self.schema, rows)] if rows else []
+        return [*made, failed_groups(self.schema, len(self.keys), failed)] if failed else made
 
     def _emit(self, pane: int, groups: Groups, rows: list[Row], failed: list[tuple[Row, str]]) -> None:
         start, end = self.window.extent(pane)
@@ -288,10 +299,15 @@ class ColumnarAggregate(Operator):
             return
         blocks: list[Block] = []
         held = 0
-        windows = self._windows(state, min(first_open, last + 1))
+        windows = self._windows(state, min(first_open, last + 1), self.pages, len(self.codes))
+        ahead = Ahead.of(self.pages, self.codes)
         while True:
             with infinite():
                 block = next(windows, None)
+            if block is not None and ahead is not None:
+                block = ahead.without(block)
+                if not len(block[0]):
+                    continue
             if block is not None:
                 blocks.append(block)
                 held += len(block[0])
@@ -307,13 +323,54 @@ class ColumnarAggregate(Operator):
                 results = list(self._tables.of(blocks, self.codes))
             yield from results
             blocks, held = [], 0
+        if ahead is not None:
+            ahead.forget(self.pages, first_open)
         state.closed = first_open if state.closed is None else max(state.closed, first_open)
         self._give_up(state, self.window.first_pane(first_open))
         self._save(state)
 
-    def _windows(self, state: Slide, end: int) -> Iterator[Block]:
-        """The windows that have groups, in blocks."""
-        size = len(self.codes)
+    def _close_groups(self, bound: int, chosen: Chosen) -> Outputs:
+        """Put out the windows of some groups that a bound of theirs closes; they leave what they need no more."""
+        state = self._state()
+        first_open = None if bound == END_OF_TIME else self.window.first(bound)
+        if self.window.is_tumbling and not state.panes:
+            yield from self._close_group_tables(state, first_open, chosen)
+            return
+        self._settle()
+        state = self._state()
+        part = Part.of(state, self.pages, self.codes, chosen)
+        if part is None:
+            return
+        last = self.window.last_of_pane(part.state.panes[-1])
+        end = last + 1 if first_open is None else min(first_open, last + 1)
+        ahead = Ahead.of(self.pages, part.codes)
+        with infinite():
+            blocks = list(self._windows(part.state, end, part.pages, len(part.codes)))
+            blocks = [block for block in map(ahead.without, blocks) if len(block[0])] if ahead is not None else blocks
+            results = list(self._tables.of(blocks, part.codes)) if blocks else []
+        part.let_go(state, self.pages, self.window, self.sliding, first_open)
+        self._tidy(state)
+        self._save(state)
+        yield from results
+
+    def _close_group_tables(self, state: Slide, first_open: int | None, chosen: Chosen) -> Outputs:
+        """The results of some groups of tumbling windows of which only single rows have come."""
+        pending: dict[int, Groups] = self.pages.get("pending") or {}
+        taken: dict[int, Groups] = {}
+        for pane in sorted(pane for pane in pending if first_open is None or pane < first_open):
+            groups = pending[pane]
+            own = {key: groups.pop(key) for key in chosen.of(groups)}
+            if own:
+                taken[pane] = own
+            if not groups:
+                del pending[pane]
+        if taken:
+            self._forget_pane()
+            self.pages.put("pending", pending)
+            yield from self._results(state, taken)
+
+    def _windows(self, state: Slide, end: int, pages: Pages, size: int) -> Iterator[Block]:
+        """The windows that have groups, in blocks; there are `size` groups, and the panes are in `pages`."""
         wids: list[int] = []
         block: list[list[Array]] = []
         wid = self.window.first_of_pane(state.panes[0])
@@ -326,11 +383,11 @@ class ColumnarAggregate(Operator):
                 wid = max(wid + 1, self.window.first_of_pane(state.panes[hi])) if hi < len(state.panes) else end
                 continue
             if self.window.panes_per_window == 1:
-                codes, numbers = self.pages.get(f"p{state.panes[lo]}")
+                codes, numbers = pages.get(f"p{state.panes[lo]}")
                 yield np.full(len(codes), wid), codes, numbers
                 wid += 1
                 continue
-            numbers = self.sliding.advance(state.totals, state.panes, lo, hi, size, self.pages)
+            numbers = self.sliding.advance(state.totals, state.panes, lo, hi, size, pages)
             following = min(self._next_change(state.panes, lo, hi), end)
             if following - wid < ALIKE:
                 wids.append(wid)
@@ -370,6 +427,10 @@ class ColumnarAggregate(Operator):
             state.weights.pop(pane, None)
             self.pages.delete(f"p{pane}")
         state.panes = state.panes[cut:]
+        self._tidy(state)
+
+    def _tidy(self, state: Slide) -> None:
+        """Give the living groups new codes when most are of dead ones."""
         live = np.flatnonzero(state.holders > 0)
         if len(self.codes) > 2 * len(live) + SPARE_CODES:
             self._renumber(state, live)

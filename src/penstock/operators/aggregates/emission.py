@@ -16,6 +16,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
+from penstock.operators.aggregates.chosen import AHEAD, Chosen
 from penstock.operators.aggregates.partials import Grouping, Table
 from penstock.operators.operator import BoundMemory, Operator, Outputs, Rejected
 from penstock.operators.windows.sliding import Sliding
@@ -25,7 +26,7 @@ PORTION = 65_536
 
 
 class WindowAggregateOperator(Operator):
-    """A windowed aggregate that emits on linear punctuation."""
+    """A windowed aggregate that emits on linear punctuation, and windows of some groups on group-wise punctuation."""
 
     def __init__(self, schema: Schema, window: Sliding, grouping: Grouping) -> None:
         """`schema` is that of the results: wid, window_start, window_end, keys, aggregates."""
@@ -36,19 +37,32 @@ class WindowAggregateOperator(Operator):
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Emit every window that the bound closes, purge, and pass the bound on as one on window ends."""
         if not punctuation.is_linear:
+            yield from self._punctuate_groups(punctuation)
             return
         bound = punctuation.value
+        yield from self._put_out(self.close(bound))
+        out = END_OF_TIME if bound == END_OF_TIME else self.window.output_bound(bound)
+        if self.passed_on.advance(self.pages, out):
+            yield self.output_bound(out)
+
+    def _punctuate_groups(self, promise: Punctuation) -> Outputs:
+        """The same of some groups alone."""
+        below = self.grouping.schema
+        chosen = Chosen.by(promise, str(below.time), [below.fields[i].name for i in self.grouping.keys])
+        if chosen is not None:
+            yield from self._put_out(self.close_groups(promise.value, chosen))
+            yield from promised_ends(self, self.window, promise)
+
+    def _put_out(self, windows: Iterable[tuple[int, Table]]) -> Outputs:
+        """The results of windows, in portions."""
         rows: list[Row] = []
         failed: list[tuple[Row, str]] = []
-        for wid, table in self.close(bound):
+        for wid, table in windows:
             self._lower(wid, table, rows, failed)
             if len(rows) + len(failed) >= PORTION:
                 yield from self._portion(rows, failed)
                 rows, failed = [], []
         yield from self._portion(rows, failed)
-        out = END_OF_TIME if bound == END_OF_TIME else self.window.output_bound(bound)
-        if self.passed_on.advance(self.pages, out):
-            yield self.output_bound(out)
 
     def feedback(self, bound: int) -> int | None:
         """Windows whose results are not needed are given up, and so is what only they hold."""
@@ -69,6 +83,10 @@ class WindowAggregateOperator(Operator):
         The state is right whenever a window has been given: what is not asked for comes with the next bound.
         """
 
+    @abstractmethod
+    def close_groups(self, bound: int, chosen: Chosen) -> Iterable[tuple[int, Table]]:
+        """The same of some groups alone; neither `close` nor this gives a window of theirs again."""
+
     def _lower(self, wid: int, table: Table, rows: list[Row], failed: list[tuple[Row, str]]) -> None:
         """The result rows of a window; a group whose aggregates have no value is one that fails."""
         start, end = self.window.extent(wid)
@@ -88,11 +106,11 @@ class WindowAggregateOperator(Operator):
 
     def to_plain(self, key: str, page: Any) -> Any:
         """Partials as plain data."""
-        return _tables(page, self.grouping.to_plain)
+        return page if key == AHEAD else _tables(page, self.grouping.to_plain)
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """Partials as their functions want them."""
-        return _tables(data, self.grouping.from_plain)
+        return data if key == AHEAD else _tables(data, self.grouping.from_plain)
 
 
 def _tables(page: Any, convert: Callable[[Table], Table]) -> Any:
@@ -102,6 +120,17 @@ def _tables(page: Any, convert: Callable[[Table], Table]) -> Any:
         panes, total, holders = page
         return panes, convert(total), holders
     return page
+
+
+def promised_ends(operator: Operator, window: Sliding, promise: Punctuation) -> Outputs:
+    """What a promise of some groups says of the ends of their windows, if that is new."""
+    bound = promise.value
+    out = END_OF_TIME if bound == END_OF_TIME else window.output_bound(bound)
+    assert operator.schema.time is not None
+    made = Punctuation(((operator.schema.time, out),), promise.constants)
+    # No input says twice that a group ends, so what ends for good need not be remembered.
+    if out == END_OF_TIME or BoundMemory().promise(operator.pages, made):
+        yield made
 
 
 def failed_groups(schema: Schema, keys: int, failed: Sequence[tuple[Row, str]]) -> Rejected:

@@ -3,8 +3,8 @@
 A row costs one update, whatever RANGE/SLIDE is. When windows close, a window is either the one before it with the panes
 that left taken out and those that entered put in (differential: every function has an exact `invert`), or the
 combination of its panes; the planner says which, and may say otherwise when a query goes on. Panes are given up as soon
-as no open window holds them. State: one page per pane, a list of pane ids, and for the differential form the running
-window.
+as no open window holds them. State: one page per pane, a list of pane ids, for the differential form the running
+window, and how far some groups are closed ahead of the others.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from penstock.model.batch import Batch
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
+from penstock.operators.aggregates.chosen import AHEAD, Chosen
 from penstock.operators.aggregates.emission import WindowAggregateOperator
 from penstock.operators.aggregates.functions import Partial
 from penstock.operators.aggregates.partials import Grouping, Key, Table
@@ -85,6 +86,7 @@ class PanedAggregate(WindowAggregateOperator):
             wid = max(wid, already)
         end = min(first_open, last_of_all + 1)
         running = self._running()
+        ahead: dict[Key, int] = self.pages.get(AHEAD) or {}
         while wid < end:
             lo = bisect_left(index, self.window.first_pane(wid))
             hi = bisect_left(index, self.window.end_pane(wid))
@@ -93,9 +95,13 @@ class PanedAggregate(WindowAggregateOperator):
                 wid = max(wid + 1, self.window.first_of_pane(index[hi])) if hi < len(index) else end
                 continue
             table = running.window(index, lo, hi) if running is not None else self._combine(index[lo:hi])
+            if ahead:
+                table = {key: partials for key, partials in table.items() if ahead.get(key, wid) <= wid}
             wid += 1
             self.pages.put("closed", wid)
             yield wid - 1, table
+        if ahead:
+            self._keep_ahead({key: first for key, first in ahead.items() if first > first_open})
         if already is None or first_open > already:
             first_needed = self.window.first_pane(first_open)
             if running is not None:
@@ -110,6 +116,79 @@ class PanedAggregate(WindowAggregateOperator):
         if self.pages.get("running") is not None:
             self.pages.delete("running")
         return None
+
+    def close_groups(self, bound: int, chosen: Chosen) -> Iterable[tuple[int, Table]]:
+        """Windows from the panes that hold the groups; then the groups leave the panes that none of theirs needs."""
+        index: list[int] = self.pages.get("panes") or []
+        own: dict[int, Table] = {}
+        for pane in index:
+            table: Table = self.pages.get(f"p{pane}")
+            taken = chosen.of(table)
+            if taken:
+                own[pane] = {key: table[key] for key in taken}
+        if not own:
+            return
+        panes = list(own)
+        last_of_all = self.window.last_of_pane(panes[-1])
+        first_open = last_of_all + 1 if bound == END_OF_TIME else self.window.first(bound)
+        already: int | None = self.pages.get("closed")
+        wid = self.window.first_of_pane(panes[0]) if already is None else already
+        wid = max(wid, self.window.first_of_pane(panes[0]))
+        end = min(first_open, last_of_all + 1)
+        keys = {key for table in own.values() for key in table}
+        ahead: dict[Key, int] = self.pages.get(AHEAD) or {}
+        while wid < end:
+            lo = bisect_left(panes, self.window.first_pane(wid))
+            hi = bisect_left(panes, self.window.end_pane(wid))
+            if lo == hi:
+                wid = max(wid + 1, self.window.first_of_pane(panes[hi])) if hi < len(panes) else end
+                continue
+            total: Table = {}
+            for pane in panes[lo:hi]:
+                for key, partials in own[pane].items():
+                    if ahead.get(key, wid) <= wid:
+                        self.grouping.merge(total, key, partials)
+            wid += 1
+            ahead |= {key: max(ahead.get(key, wid), wid) for key in total}
+            self.pages.put(AHEAD, ahead)
+            yield wid - 1, total
+        self._let_go(own, keys, None if bound == END_OF_TIME else first_open)
+
+    def _let_go(self, own: dict[int, Table], keys: set[Key], first_open: int | None) -> None:
+        """Take groups out of the panes that they need no more; `first_open` is their first open window, if any."""
+        ahead: dict[Key, int] = self.pages.get(AHEAD) or {}
+        index: list[int] = self.pages.get("panes") or []
+        needed = None if first_open is None else self.window.first_pane(first_open)
+        left: dict[Key, int] = {}  # the first pane that is left of a group
+        for pane, members in own.items():
+            if needed is not None and pane >= needed:
+                left = dict.fromkeys(members, pane) | left
+                continue
+            table: Table = self.pages.get(f"p{pane}")
+            for key in members:
+                del table[key]
+            self.pages.put(f"p{pane}", table)
+        running = self._running()
+        if running is not None:
+            running.recount(keys)
+        empty = {pane for pane in own if not self.pages.get(f"p{pane}")}
+        for pane in empty:
+            self.pages.delete(f"p{pane}")
+        if empty:
+            self.pages.put("panes", [pane for pane in index if pane not in empty])
+        for key in keys:
+            first = ahead.pop(key, first_open)
+            if first_open is not None and first is not None and key in left:
+                first = max(first, first_open)
+                if self.window.first_of_pane(left[key]) < first:  # it is also in windows that came out
+                    ahead[key] = first
+        self._keep_ahead(ahead)
+
+    def _keep_ahead(self, ahead: dict[Key, int]) -> None:
+        if ahead:
+            self.pages.put(AHEAD, ahead)
+        else:
+            self.pages.delete(AHEAD)
 
     def _combine(self, panes: list[int]) -> Table:
         total: Table = {}
@@ -163,6 +242,18 @@ class _Running:
         self._leave_before(first_needed)
         self._keep()
 
+    def recount(self, keys: Iterable[Key]) -> None:
+        """Some groups were taken out of panes: what is in the window of them is made anew, and empty panes go."""
+        self.panes = [pane for pane in self.panes if self.pages.get(f"p{pane}")]
+        for key in keys:
+            holding = [pane for pane in self.panes if key in self.pages.get(f"p{pane}")]
+            self.total.pop(key, None)
+            self.holders.pop(key, None)
+            if holding:
+                self.holders[key] = len(holding)
+                self._recombine(key, 0)
+        self._keep()
+
     def _put_in(self, pane: int) -> None:
         for key, partials in self.pages.get(f"p{pane}").items():
             self.holders[key] = self.holders.get(key, 0) + 1
@@ -200,7 +291,7 @@ class _Running:
 
     def _recombine(self, key: Key, left: int) -> None:
         """The total of a group from its panes: a failure cannot be taken out of what it has spoiled."""
-        del self.total[key]
+        self.total.pop(key, None)
         for pane in self.panes[left:]:
             partials = self.pages.get(f"p{pane}").get(key)
             if partials is not None:

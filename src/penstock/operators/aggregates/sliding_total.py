@@ -92,11 +92,21 @@ class SlidingTotal:
             pages.delete(f"s{number}")
         totals.stack = totals.stack[count:]
 
+    def drop(self, totals: Totals, pane: int, codes: Array, numbers: Sequence[Array], pages: Pages) -> None:
+        """Some groups leave a pane before it leaves; what has notes is made anew at the next window."""
+        if totals.first is not None and totals.first <= pane <= totals.last:
+            for at, total in totals.added.items():
+                total[codes] -= numbers[at]
+            self._forget_notes(totals, pages)
+
+    def _forget_notes(self, totals: Totals, pages: Pages) -> None:
+        self._give_up_stack(totals, len(totals.stack), pages)
+        totals.entered, totals.leaving, totals.turned = {}, {}, None
+
     def renumber(self, totals: Totals, live: Array, pages: Pages) -> None:
         """Only the groups with these codes are left; what has notes is made anew at the next window."""
-        self._give_up_stack(totals, len(totals.stack), pages)
         totals.added = {at: numbers[live] for at, numbers in totals.added.items()}
-        totals.entered, totals.leaving, totals.turned = {}, {}, None
+        self._forget_notes(totals, pages)
 
     def _numbers(self, totals: Totals, first: int) -> list[Array]:
         both = totals.turned is not None and first < totals.turned

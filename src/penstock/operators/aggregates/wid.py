@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from penstock.model.batch import Batch
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.aggregates.emission import WindowAggregateOperator
 from penstock.operators.aggregates.partials import Table
 from penstock.operators.operator import Outputs
@@ -76,3 +77,20 @@ class WidAggregate(WindowAggregateOperator):
             open_ids.discard(wid)
             self.pages.put("windows", open_ids)
             yield wid, table
+
+    def close_groups(self, bound: int, chosen: Chosen) -> Iterable[tuple[int, Table]]:
+        """The groups are taken out of their windows; a window of which nothing is left is forgotten."""
+        open_ids: set[int] = self.pages.get("windows") or set()
+        first_open = None if bound == END_OF_TIME else self.window.first(bound)
+        for wid in sorted(w for w in open_ids if first_open is None or w < first_open):
+            table: Table = self.pages.get(f"w{wid}")
+            taken = {key: table.pop(key) for key in chosen.of(table)}
+            if not taken:
+                continue
+            if table:
+                self.pages.put(f"w{wid}", table)
+            else:
+                self.pages.delete(f"w{wid}")
+                open_ids.discard(wid)
+                self.pages.put("windows", open_ids)
+            yield wid, taken

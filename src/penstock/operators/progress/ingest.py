@@ -10,7 +10,8 @@ Punctuation is put out only when it crosses a boundary that the consumer named a
 boundaries no window can close. A bound that follows from the rows is put out after their batch. A punctuation row that
 is of use is put out by itself, and ends the batch where the consumer passes rows on as they come. A window does not:
 rows after a punctuation are not below it, so the windows that it closes are the same with them or without, and the rows
-of a batch may come first, all together.
+of a batch may come first, all together. Punctuation that speaks for some rows alone (`promises.py`) goes the same ways.
+What was promised of groups is kept as a frontier, beside what the tracker knows of the stream as a whole.
 """
 
 from __future__ import annotations
@@ -23,12 +24,24 @@ import numpy as np
 
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
+from penstock.model.frontier import Frontier
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK, show_span, show_ticks
 from penstock.operators.operator import BoundMemory, Operator, Outputs, Rejected
 from penstock.operators.progress.ahead import GuardedTracker, chosen_marks
-from penstock.operators.progress.marks import AMBIGUOUS, DATA, PUNCTUATION, UNJUDGED, Coded, Marks, PunctuationMarks
+from penstock.operators.progress.marks import (
+    AMBIGUOUS,
+    DATA,
+    GROUPWISE,
+    PUNCTUATION,
+    UNJUDGED,
+    Coded,
+    Marks,
+    PunctuationMarks,
+)
+from penstock.operators.progress.promises import GroupPromises, Said
 from penstock.operators.progress.trackers import PunctuationTracker, Tracker
+from penstock.operators.state import PROMISES
 
 
 class MarksOf(Protocol):
@@ -70,10 +83,11 @@ class Ingest(Operator):
         useful: tuple[int, int] = (1, 0),
         *,
         by_arrival: bool = False,
+        groups: GroupPromises | None = None,
     ) -> None:
         """`marks_of` gives the tracker what it asks for besides time; `useful`: step and origin of useful bounds."""
         super().__init__(schema)
-        self.tracker, self.marks_of = tracker, marks_of
+        self.tracker, self.marks_of, self.groups = tracker, marks_of, groups
         self.step, self.origin = useful
         self.by_arrival = by_arrival
         """Rows are only numbered by whoever follows: none is late, and no bound but the end is of use."""
@@ -101,9 +115,10 @@ class Ingest(Operator):
             kinds = np.asarray(marks)
             is_data = kinds == DATA
             if not is_data.all():
-                backwards = late & (kinds == PUNCTUATION)
+                speaks = (kinds == PUNCTUATION) | (kinds == GROUPWISE)
+                backwards = late & speaks
                 ambiguous = kinds == AMBIGUOUS
-                self.punctuation += int((kinds == PUNCTUATION).sum()) - int(backwards.sum())
+                self.punctuation += int(speaks.sum()) - int(backwards.sum())
                 keep, late = keep & is_data, late & is_data
                 if backwards.any():
                     below = bounds[backwards].tolist()
@@ -153,12 +168,38 @@ class Ingest(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """A bound from outside, such as the end of the stream: it also condemns the rows that follow it."""
-        if punctuation.is_linear:
+        if self.groups is not None and self.groups.can_use(punctuation):
+            yield from self._promised(punctuation)
+        elif punctuation.is_linear:
             before = self.pages.get("outside")
             self.pages.put("outside", punctuation.value if before is None else max(before, punctuation.value))
             if self.guard is not None and not punctuation.is_end:
                 self.pages.put("progress", self.guard.told(self.pages.get("progress"), punctuation.value))
+            self._forget_passed()
             yield from self.pass_on(punctuation.value)
+
+    def _promised(self, promise: Punctuation) -> Outputs:
+        """What somebody outside promises of some rows."""
+        frontier = self.frontier() or Frontier()
+        known = max(self.linear(), frontier.bound(promise.attribute, dict(promise.constants)))
+        if promise.value > known and frontier.add(promise):
+            self.pages.put(PROMISES, frontier)
+            yield from self.pass_on_promise(promise, known)
+
+    def frontier(self) -> Frontier | None:
+        """What was promised of groups, and with it as much of what the stream as a whole has come to."""
+        found: Frontier | None = self.pages.get(PROMISES)
+        return found
+
+    def linear(self) -> int:
+        """The bound of the stream as a whole."""
+        return max(self.tracker.bound(self.pages.get("progress")), self.outside())
+
+    def _forget_passed(self) -> None:
+        """Promises of groups that the stream as a whole has passed say nothing any more."""
+        frontier, bound = self.frontier(), self.linear()
+        if frontier is not None and bound > MIN_TICK and frontier.add(self.output_bound(bound)):
+            self.pages.put(PROMISES, frontier)
 
     def outside(self) -> int:
         """The greatest bound that came from outside."""
@@ -188,9 +229,17 @@ class Ingest(Operator):
         """The bound as punctuation, if it says something new that is of use."""
         if bound == MIN_TICK or (self.by_arrival and bound != END_OF_TIME):
             return
-        useful = bound if bound == END_OF_TIME else (bound - self.origin) // self.step
-        if self.passed_on.advance(self.pages, useful):
+        if self.passed_on.advance(self.pages, self._useful(bound)):
             yield self.output_bound(bound)
+
+    def pass_on_promise(self, promise: Punctuation, known: int) -> Outputs:
+        """The promise, if it is of use to somebody to whom `known` is known of the same rows."""
+        if not self.by_arrival and (known == MIN_TICK or self._useful(promise.value) > self._useful(known)):
+            yield promise
+
+    def _useful(self, bound: int) -> int:
+        """The number of the last useful bound up to this one."""
+        return bound if bound == END_OF_TIME else (bound - self.origin) // self.step
 
 
 class RowIngest(Ingest):
@@ -222,23 +271,29 @@ class RowIngest(Ingest):
         else:
             before, state = self.tracker.by_row(state, times, marks)
         self.pages.put("progress", state)
-        split = self.split(batch, times, marks, np.maximum(before, self.outside()))
+        condemning, said = self._with_promises(batch, marks, np.maximum(before, self.outside()))
+        split = self.split(batch, times, marks, condemning)
         yield from split.rejected
         start = 0
-        for place, bound in self._ends(times, marks, before):
+        for place, passed in self._ends(times, marks, before, said):
             end = int(np.count_nonzero(split.kept[:place])) if self.step == 1 else len(split.on_time)
             if end > start:
                 yield split.on_time.part(start, end)
                 start = end
-            yield from self.pass_on(bound)
+            yield from passed
         if start < len(split.on_time):
             yield split.on_time.part(start, len(split.on_time))
+        if self.groups is not None:
+            self._forget_passed()
         yield from self.pass_on(self.tracker.bound(state))
 
     def _single(self, batch: Batch, time: int, mark: Any) -> Outputs:
         """One row of data: the same as many, without arrays."""
         state, outside = self.pages.get("progress"), self.outside()
         bound = max(self.tracker.bound(state), outside)
+        frontier = self.frontier() if self.groups is not None else None
+        if frontier is not None and self.groups is not None:
+            bound = max(bound, self.groups.bound(frontier, batch.rows[0]))
         if self.by_arrival:
             bound = outside if outside == END_OF_TIME else MIN_TICK
         else:
@@ -253,16 +308,37 @@ class RowIngest(Ingest):
         if not self.by_arrival:
             yield from self.pass_on(self.tracker.bound(state))
 
-    def _ends(self, times: np.ndarray, marks: Marks, before: np.ndarray) -> Iterator[tuple[int, int]]:
-        """The places of punctuation rows that say something new and useful, each with its bound."""
+    def _with_promises(self, batch: Batch, marks: Marks, linear: np.ndarray) -> tuple[np.ndarray, list[Said]]:
+        """The bound that condemns each row, with what is promised of groups, and the promises that are new."""
+        if self.groups is None:
+            return linear, []
+        kinds, frontier = np.asarray(marks), self.frontier() or Frontier()
+        said = self.groups.said_in(batch, kinds)
+        if not said and not len(frontier):
+            return linear, []
+        bounds = self.groups.held(frontier, batch)
+        taken, forbidden = self.groups.taken(frontier, said, linear)
+        self.groups.follow(bounds, batch, taken)
+        condemning = _of_groups(kinds, linear, bounds)
+        for place, bound in forbidden.items():
+            condemning[place] = bound
+        if taken:
+            self.pages.put(PROMISES, frontier)
+        return condemning, taken
+
+    def _ends(
+        self, times: np.ndarray, marks: Marks, before: np.ndarray, said: Sequence[Said]
+    ) -> Iterator[tuple[int, Outputs]]:
+        """The places of punctuation rows that say something new and useful, each with what is passed on."""
         if not self.is_punctuated:
             return
         places = np.flatnonzero((np.asarray(marks) == PUNCTUATION) & (times > before))
         useful = (times[places] - self.origin) // self.step
         fresh = np.ones(len(places), np.bool_)
         fresh[1:] = useful[1:] > useful[:-1]
-        for place in places[fresh].tolist():
-            yield place, int(times[place])
+        ends = [(place, self.pass_on(int(times[place]))) for place in places[fresh].tolist()]
+        ends += [(each.place, self.pass_on_promise(each.promise, each.known)) for each in said]
+        yield from sorted(ends, key=lambda end: end[0])
 
 
 class BatchIngest(Ingest):
@@ -284,25 +360,57 @@ class BatchIngest(Ingest):
                 yield self.ahead(refused, [self.limit] * len(refused))
                 batch, marks = batch.select(~beyond), chosen_marks(marks, np.flatnonzero(~beyond))
         if len(batch):
-            before = max(self.tracker.bound(self.pages.get("progress")), self.outside())
-            split = self.split(batch, batch.times(), marks, before)
+            split = self.split(batch, batch.times(), marks, self._condemning(batch, marks))
             yield from split.rejected
             if len(split.on_time):
                 newest = int(split.on_time.times().max())
                 self.greatest = newest if self.greatest is None else max(self.greatest, newest)
                 yield split.on_time
 
+    def _condemning(self, batch: Batch, marks: Marks) -> np.ndarray | int:
+        """The bound that condemns each row; promises that the batch itself makes wait for `advance`."""
+        linear, frontier = self.linear(), self.frontier()
+        if self.groups is None:
+            return linear
+        kinds = np.asarray(marks)
+        held = self.groups.held(frontier or Frontier(), batch)
+        bounds = _of_groups(kinds, np.full(len(batch), linear, np.int64), held)
+        for each in self.groups.said_in(batch, kinds):
+            forbidden = self._forbids(each, linear)
+            if forbidden is not None:
+                bounds[each.place] = forbidden
+        return bounds
+
+    def _forbids(self, said: Said, linear: int) -> int | None:
+        """The bound below which a promise goes backwards; None if it does not."""
+        frontier = self.frontier()
+        if said.at < linear:
+            return linear
+        known = MIN_TICK if frontier is None else frontier.bound(said.promise.attribute, dict(said.promise.constants))
+        return known if said.bound < known else None
+
     def announce(self, summary: Any) -> None:
         """The rows that come next are of a batch with this summary, over all of its parts."""
         if self.guard is not None:
             self.limit = self.guard.reach(self.pages.get("progress"), summary)
 
-    def advance(self, summary: Any) -> Outputs:
-        """The batch is complete and had this summary, over all of its parts."""
+    def advance(self, summary: Any, said: Sequence[Said] = ()) -> Outputs:
+        """The batch is complete and had this summary, and these promises, over all of its parts."""
+        linear, limit = self.linear(), self.limit
+        said = [s for s in said if self._forbids(s, linear) is None and (limit is None or s.at <= limit)]
         self.limit = None
         state = self.tracker.advance(self.pages.get("progress"), summary)
         self.pages.put("progress", state)
+        self._forget_passed()
         yield from self.pass_on(self.tracker.bound(state))
+        for each in said:
+            yield from self._promised(each.promise)
+
+
+def _of_groups(kinds: np.ndarray, linear: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """The bound that condemns each row: data by what is promised of its group too, a promise by nothing so far."""
+    judged = np.where(kinds == DATA, np.maximum(linear, held), linear)
+    return np.where(kinds == GROUPWISE, MIN_TICK, judged)
 
 
 def _spread(admitted: np.ndarray, taken: np.ndarray) -> np.ndarray:

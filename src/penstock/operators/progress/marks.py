@@ -20,8 +20,11 @@ from penstock.errors import reason_of
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.values import canonical
 
-DATA, PUNCTUATION, AMBIGUOUS, UNJUDGED = 0, 1, 2, 3
-"""A row is unjudged where evaluating the predicate fails: it is dead and moves nothing."""
+DATA, PUNCTUATION, GROUPWISE, AMBIGUOUS, UNJUDGED = 0, 1, 2, 3, 4
+"""What a row is to its stream. Punctuation speaks for the whole of it, or group-wise for rows with some values.
+
+A row is unjudged where evaluating the predicate fails: it is dead and moves nothing.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,17 @@ class SourceMarks:
 
 
 class PunctuationMarks:
-    """Which rows are punctuation, and which of those are ambiguous."""
+    """Which rows are punctuation, and which of those speak for some rows alone, or are ambiguous."""
 
     def __init__(
         self,
         by_row: Callable[[Row], Any],
         by_column: Callable[[Batch], pa.ChunkedArray | None],
         silent: Sequence[int],
+        per: Sequence[int] = (),
     ) -> None:
-        """The predicate in both forms; `silent` are the columns that must be null in punctuation."""
-        self.by_row, self.by_column, self.silent = by_row, by_column, tuple(silent)
+        """The predicate in both forms, the columns that must be null in punctuation, and those that it may be about."""
+        self.by_row, self.by_column, self.silent, self.per = by_row, by_column, tuple(silent), tuple(per)
 
     def single(self, row: Row) -> int:
         """What one row is."""
@@ -91,7 +95,9 @@ class PunctuationMarks:
                 return DATA
         except Exception:  # whatever the values or a user's code did; `reason` says what
             return UNJUDGED
-        return AMBIGUOUS if any(row[i] is not None for i in self.silent) else PUNCTUATION
+        if any(row[i] is not None for i in self.silent):
+            return AMBIGUOUS
+        return GROUPWISE if any(row[i] is not None for i in self.per) else PUNCTUATION
 
     def reason(self, row: Row) -> str:
         """Why a row is unjudged."""
@@ -113,17 +119,19 @@ class PunctuationMarks:
             found = np.asarray(pc.fill_null(mask, False).to_numpy(zero_copy_only=False), np.bool_)
         marks = found.astype(np.int8)
         places = np.flatnonzero(found)
-        if len(places) and self.silent:
-            marks[places[self._speaks(batch, places)]] = AMBIGUOUS
+        for columns, mark in ((self.per, GROUPWISE), (self.silent, AMBIGUOUS)):
+            if len(places) and columns:
+                marks[places[self._speaks(batch, places, columns)]] = mark
         return marks
 
-    def _speaks(self, batch: Batch, places: np.ndarray) -> np.ndarray:
-        """Whether the rows at some places have a value where punctuation has none."""
+    @staticmethod
+    def _speaks(batch: Batch, places: np.ndarray, columns: Sequence[int]) -> np.ndarray:
+        """Whether the rows at some places have a value in some columns."""
         if not batch.columnar:
             rows = batch.rows
-            return np.array([self.single(rows[at]) == AMBIGUOUS for at in places.tolist()], np.bool_)
+            return np.array([any(rows[at][i] is not None for i in columns) for at in places.tolist()], np.bool_)
         speaks = np.zeros(len(places), np.bool_)
-        taken = batch.table.select(list(self.silent)).take(pa.array(places))
+        taken = batch.table.select(list(columns)).take(pa.array(places))
         for column in taken.columns:
             speaks |= np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False), np.bool_)
         return speaks

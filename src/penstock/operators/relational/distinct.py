@@ -60,8 +60,9 @@ class DistinctOperator(Operator):
         return bound
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
-        """Forget the pages that lie wholly below the bound."""
+        """Forget the pages that lie wholly below the bound; what is promised of some rows is passed on."""
         if not punctuation.is_linear:
+            yield punctuation
             return
         spans: list[int] = self.pages.get("spans") or []
         kept = [s for s in spans if (s + 1) * self.span > punctuation.value]
