@@ -90,6 +90,9 @@ def test_streams_that_cannot_be(source: Any, time: str, options: dict[str, Any],
         (lambda: pk.bounded(dt.timedelta(-1)), ["does not fit", "timedelta"]),
         (lambda: pk.punctuated(5), ["takes a condition in SQL", "5"]),
         (lambda: pk.punctuated(" "), ["takes a condition in SQL"]),
+        (lambda: pk.punctuated("p", per="k"), ["takes a list of columns", "'k'", "per=['auction']"]),
+        (lambda: pk.punctuated("p", per=["k", "K"]), ["names a column twice", "['k', 'K']"]),
+        (lambda: pk.punctuated("p", final=True), ["groups end", "punctuated('p', final=True)", "per=['auction']"]),
         (lambda: pk.per_source(5), ["takes the name of a column", "5"]),
         (lambda: pk.per_source("k", sources="abc"), ["takes a list", "'abc'"]),
         (lambda: pk.per_source("k", idle=True), ["does not fit", "True"]),
@@ -172,6 +175,35 @@ def test_punctuation_that_goes_backwards_is_a_dead_letter() -> None:
     assert query.counts == {"read": 6, "on_time": 2, "late": 1, "dead": 1, "punctuation": 2, "skipped": 0, "failed": 0}
     (reason,) = query.dead_letters["reason"].to_pylist()
     assert reason == "punctuation goes backwards, below the bound 10"
+    assert query.late["bound"].to_pylist() == [10]
+
+
+def test_punctuation_of_groups_names_columns_of_its_stream() -> None:
+    rows = [{"t": 1, "auction": 7, "p": True}]
+    unknown = message(StreamError, rows, "t", progress=pk.punctuated("p", per=["acution"]))
+    assert "names an unknown column" in unknown and "acution" in unknown and "auction" in unknown  # noqa: PT018
+    of_time = message(StreamError, rows, "t", progress=pk.punctuated("p", per=["t"]))
+    assert "tells no rows apart" in of_time and "per=['t']" in of_time  # noqa: PT018
+
+
+def test_a_promise_of_a_group_may_come_from_outside() -> None:
+    """
+    auction 7   1   promise 10   5!      auction 8        5
+    """
+    elements = [
+        pk.Insert((1, 7, None), 1, 2),
+        pk.groupwise("t", 10, auction=7),
+        pk.Insert((5, 7, None), 5, 6),
+        pk.Insert((5, 8, None), 5, 6),
+        pk.groupwise("t", 10, price=3),  # nothing was declared of prices: it says nothing
+        pk.Insert((6, 8, None), 6, 7),
+    ]
+    schema = "t bigint, auction int, p boolean"
+    flow = pk.Flow().stream("s", elements, time="t", schema=schema, progress=pk.punctuated("p", per=["auction"]))
+    query = flow.query("SELECT auction, count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s GROUP BY auction")
+    out = list(query.elements())
+    assert out[:2] == [pk.Insert((0, 0, 10, 7, 1), 10, 20), pk.groupwise("window_end", 20, auction=7)]
+    assert pk.Insert((0, 0, 10, 8, 2), 10, 20) in out
     assert query.late["bound"].to_pylist() == [10]
 
 

@@ -24,17 +24,18 @@ from penstock.model.tdb import TDB
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.aggregates import columnar, partials, slide
 from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.plan.cost import COLUMNAR, DIFFERENTIAL, PANED, WID
 from penstock.plan.nodes import Node
 from penstock.plan.windows import SlidingWindow
 from penstock.reference import Judged, evaluate, judge
-from penstock.runtime.builder import Builder
 from penstock.sql.binder import bind
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from penstock.testing.strategies import cuts, sliding_windows
-from tests.runtime.cases import clause
+from tests.runtime.cases import clause, in_the_way
 
 SCHEMA = schema_of([("ts", "bigint"), ("a", "int"), ("b", "string"), ("v", "int"), ("p", "boolean")], "ts")
 PROGRESS = [punctuated("p", per=["a", "b"]), punctuated("p", per=["b", "a"], final=True)]
+WAYS = [WID, PANED, DIFFERENTIAL, COLUMNAR]
 Output = Batch | Punctuation
 
 STEPS = st.integers(-6, 4)
@@ -92,7 +93,7 @@ class Case:
 
     def execution(self, aggregate: str | None = None) -> LocalExecution:
         own = catalog(self.progress)
-        return LocalExecution(self.plan, own, Builder(own, aggregate=aggregate))
+        return LocalExecution(self.plan, own, in_the_way(self.plan, own, aggregate))
 
     def inputs(self, form: str) -> list[Batch]:
         made = [Batch(SCHEMA, rows) for rows in self.batches]
@@ -160,7 +161,7 @@ def test_the_tdb_is_the_oracles(form: str, case: Case) -> None:
 
 
 @every_form
-@pytest.mark.parametrize("aggregate", ["wid", "paned", "columnar"])
+@pytest.mark.parametrize("aggregate", WAYS)
 @given(case=window_cases())
 def test_windows_of_a_group_come_with_the_promise_that_closes_them(aggregate: str, form: str, case: Case) -> None:
     """After each batch exactly those are out of which the stream has promised that nothing more comes."""
@@ -202,7 +203,7 @@ def assert_promised(outputs: list[Output], closed: list[Punctuation], execution:
             assert said.implies(Punctuation((("window_end", out),), promise.constants)), f"{promise} is not in {said}"
 
 
-@pytest.mark.parametrize("aggregate", ["wid", "paned", "columnar"])
+@pytest.mark.parametrize("aggregate", WAYS)
 @given(case=window_cases(), at=st.integers(0, 4), form=st.sampled_from(["rows", "arrow"]))
 def test_a_restored_run_goes_on_as_if_nothing_had_happened(aggregate: str, case: Case, at: int, form: str) -> None:
     inputs = case.inputs(form)
@@ -264,7 +265,7 @@ def test_single_rows_are_judged_as_batches_are(rows: list[Row], final: bool) -> 
     assert single.counts == whole.counts
 
 
-@pytest.mark.parametrize("aggregate", ["wid", "paned", "columnar"])
+@pytest.mark.parametrize("aggregate", WAYS)
 @every_form
 def test_a_group_that_is_closed_ahead_leaves_what_the_others_share(aggregate: str, form: str) -> None:
     """

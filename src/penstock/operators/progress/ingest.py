@@ -56,7 +56,7 @@ class MarksOf(Protocol):
 
 AMBIGUOUS_REASON = (
     "punctuation with values besides its time might be meant for them alone: leave them null, "
-    "or declare punctuated(…, whole_stream=True)"
+    "or declare punctuated(…, per=[…]) if they are, punctuated(…, whole_stream=True) if they mean nothing"
 )
 
 
