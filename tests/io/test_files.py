@@ -39,9 +39,34 @@ def test_lines_that_cannot_be_read_are_dead_letters(tmp_path: Path) -> None:
     assert [tuple(r.values()) for r in rows] == [(1, "x"), (7, "ok")]
     assert sorted(query.dead_letters["reason"].to_pylist()) == [
         "1 fields where 2 were expected", "3 fields where 2 were expected", "a quote does not end on its line",
-        "a quote does not end on its line", "not UTF-8",
+        "not UTF-8", "text follows the closing quote of a field",
     ]  # fmt: skip
     assert "6,\\xff" in query.dead_letters["row"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('"ab"c,1', "text follows the closing quote"),
+        ('1,"ab" ', "text follows the closing quote"),
+        ('"a""b"c,"d', "text follows the closing quote"),
+        ('"a","b""', "a quote does not end on its line"),
+        ('x"y,"b', "a quote does not end on its line"),
+        ('"', "a quote does not end on its line"),
+    ],
+)
+def test_what_is_wrong_with_quotes_is_said(tmp_path: Path, line: str, reason: str) -> None:
+    (tmp_path / "x.csv").write_text(f"t,a\n{line}\n1,ok\n")
+    _, query = read(tmp_path / "x.csv", schema="t bigint, a string")
+    (letter,) = query.dead_letters.to_pylist()
+    assert letter["reason"].startswith(reason)
+
+
+def test_in_a_file_of_one_column_a_quoted_nothing_is_a_record_and_a_blank_line_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text('t\n1\n""\n\n  \n4\n')
+    rows, query = read(tmp_path / "x.csv")
+    assert rows == [{"t": 1}, {"t": 4}]
+    assert query.dead_letters["reason"].to_pylist() == ["t is null"]
 
 
 @pytest.mark.parametrize(("name", "options"), [("x.tsv", {}), ("x.csv", {"delimiter": "\t"})])
@@ -108,7 +133,7 @@ def test_parquet_files_that_differ(tmp_path: Path) -> None:
     assert rows == [{"t": 1, "x": 1.5, "n": None}, {"t": 2**40, "x": 2.0, "n": None}]
     assert query.schema.ddl == "`t` bigint, `x` double, `n` string"
     pq.write_table(pa.table({"t": ["soon"], "x": [1.0]}), tmp_path / "3.parquet")
-    with pytest.raises(PenstockError, match=r"do not agree on the type of a column(.|\n)*3\.parquet"):
+    with pytest.raises(PenstockError, match=r"where: .*3\.parquet\n.*t is string, and bigint in .*2\.parquet"):
         read(tmp_path)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,3 +72,45 @@ def test_where_nothing_can_be_written_it_is_said(tmp_path: Path) -> None:
     query: Any = pk.Flow().stream("s", [{"t": 1}], time="t").query("SELECT t FROM s")
     with pytest.raises(SourceError, match="Results cannot be written there"):
         query.start(tmp_path / "none" / "out.csv")
+
+
+BYTES = [b"\xff", b"\\xff", b"\\", b"plain", None, bytes(range(256)), "ß".encode(), b"\xed\xa0\x80"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_bytes_come_back_as_they_were(tmp_path: Path, ending: str) -> None:
+    target = tmp_path / f"out.{ending}"
+    columns = "t bigint, b binary"
+    rows = [{"t": t, "b": b} for t, b in enumerate(BYTES)]
+    written: Any = pk.Flow().stream("s", rows, time="t", schema=columns).query("SELECT t, b FROM s")
+    written.start(target).wait()
+    again: Any = pk.Flow().stream("s", target, time="t", schema=columns).query("SELECT b FROM s")
+    assert again.collect()["b"].to_pylist() == BYTES
+
+
+def test_bytes_in_what_is_put_aside_can_be_told_apart() -> None:
+    given: list[Any] = [{"t": 9, "b": b"x"}, *[{"t": 1, "b": b} for b in BYTES], {"t": "no", "b": memoryview(b"\xff")}]
+    query: Any = pk.Flow().stream("s", given, time="t", schema="t bigint, b binary").query("SELECT b FROM s")
+    query.collect()
+    late = [json.loads(row)["b"] for row in query.late["row"].to_pylist()]
+    assert [None if b is None else base64.b64decode(b, validate=True) for b in late] == BYTES
+    (dead,) = query.dead_letters["row"].to_pylist()
+    assert json.loads(dead)["b"] == "/w=="
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "text"),
+    [
+        ("bigint", [1, None, 3, None], '"v"\n1\n""\n3\n""\n'),
+        ("string", ["a", None, "x\n\ny"], '"v"\n"a"\n""\n"x\n\ny"\n'),
+        ("binary", [b"\xff", None], '"v"\n"/w=="\n""\n'),
+        ("double", [None, None], '"v"\n""\n""\n'),
+    ],
+)
+def test_a_null_alone_on_its_line_is_written_as_a_record(
+    tmp_path: Path, type_: str, values: list[Any], text: str
+) -> None:
+    rows = [{"t": t, "v": v} for t, v in enumerate(values)]
+    query: Any = pk.Flow().stream("s", rows, time="t", schema=f"t bigint, v {type_}").query("SELECT v FROM s")
+    query.start(tmp_path / "out.csv").wait()
+    assert (tmp_path / "out.csv").read_text() == text

@@ -1,15 +1,25 @@
-"""Text as numbers and times: every expected value, and every refusal, was read off Spark 4.3 under ANSI rules."""
+"""Text as numbers, times and bytes: every expected value and every refusal was read off Spark 4.3 under ANSI rules."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.text import civil_of, days_of, read_double, read_timestamp, read_whole, write_timestamp
+from penstock.model.text import (
+    civil_of,
+    days_of,
+    read_bytes,
+    read_double,
+    read_timestamp,
+    read_whole,
+    write_bytes,
+    write_timestamp,
+)
 
 
 @pytest.mark.parametrize(
@@ -121,3 +131,14 @@ def test_the_calendar_is_pythons_where_python_has_one(ordinal: int) -> None:
 def test_what_is_written_is_read_again(ticks: int) -> None:
     written = write_timestamp(ticks)
     assert read_timestamp(written) == ticks
+
+
+@given(st.binary())
+def test_bytes_are_read_as_they_were_written(value: bytes) -> None:
+    assert read_bytes(write_bytes(value)) == value
+
+
+@pytest.mark.parametrize("text", ["A", "YQ", "YQ=", "YQ=Q", "ab-_", "====", "\\xff", "é", "YQ===", " YQ==", "YQ==\n"])
+def test_what_is_no_base64_is_no_value(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        read_bytes(text)

@@ -1,4 +1,8 @@
-"""Where results go in-process: a file, a list, a function, or nowhere."""
+"""Where results go in-process: a file, a list, a function, or nowhere.
+
+In text, bytes are base64. In a CSV file of one column a null is a quoted empty field: a line without anything would be
+no record.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import pyarrow.parquet
 
 from penstock.errors import SourceError
 from penstock.model.conform import as_json
+from penstock.model.text import write_bytes
 from penstock.storage.files import place_of
 from penstock.storage.holding import Hold
 
@@ -92,7 +97,7 @@ class FileSink:
             if self.kind == "parquet":
                 self.writer = pa.parquet.ParquetWriter(self.stream, schema)
             elif self.kind == "csv":
-                self.writer = pa.csv.CSVWriter(self.stream, schema)
+                self.writer = _CSV(self.stream, schema)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -136,3 +141,39 @@ class FileSink:
                 self.writer.close()
             self.stream.close()
         return True
+
+
+class _CSV:
+    """Writes tables of a schema as delimited text."""
+
+    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+        self.stream = stream
+        self.bytes = [i for i, field in enumerate(schema) if _is_bytes(field.type)]
+        self._put(schema.empty_table(), pa.csv.WriteOptions())
+
+    def write_table(self, table: pa.Table) -> None:
+        self._put(table, pa.csv.WriteOptions(include_header=False))
+
+    def _put(self, table: pa.Table, options: pa.csv.WriteOptions) -> None:
+        for i in self.bytes:
+            text = [None if v is None else write_bytes(v) for v in table.column(i).to_pylist()]
+            table = table.set_column(i, table.schema.names[i], pa.array(text, pa.string()))
+        if table.num_columns != 1 or not table.column(0).null_count:
+            pa.csv.write_csv(table, self.stream, options)
+        elif pa.types.is_string(table.schema.types[0]):
+            pa.csv.write_csv(
+                table.set_column(0, table.schema.names[0], table.column(0).fill_null("")), self.stream, options
+            )
+        else:  # of other types no value is empty, nor has it several lines
+            made = pa.BufferOutputStream()
+            pa.csv.write_csv(table, made, options)
+            lines = made.getvalue().to_pybytes().split(b"\n")[:-1]
+            self.stream.write(b"".join((line or b'""') + b"\n" for line in lines))
+
+    def close(self) -> None:
+        """The stream is closed by who has opened it."""
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    t = pa.types
+    return bool(t.is_binary(type_) or t.is_large_binary(type_) or t.is_fixed_size_binary(type_))

@@ -22,6 +22,7 @@ from penstock.model.batch import Batch, Row, present
 from penstock.model.columns import cast_column, time_by_format, times_by_format
 from penstock.model.convert import convert, is_missing, plain
 from penstock.model.schema import DataType, Field, Schema
+from penstock.model.text import write_bytes
 from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, show_ticks, usable
 from penstock.model.time_format import parse_format
 
@@ -35,7 +36,7 @@ class DeadLetter:
 
 
 def as_json(values: Mapping[str, object]) -> str:
-    """A row as one line of JSON; what JSON has not is text."""
+    """A row as one line of JSON; what JSON has not is text, bytes are base64."""
     try:
         text = json.dumps({str(k): v for k, v in values.items()}, default=_jsonable, ensure_ascii=False)
     except Exception:  # values that hold themselves, or of a class that fails when it is asked
@@ -61,8 +62,8 @@ def _jsonable(value: object) -> object:
         return None
     if isinstance(value, dt.datetime | dt.date):
         return value.isoformat()
-    if isinstance(value, bytes | bytearray):
-        return bytes(value).decode("utf-8", "backslashreplace")
+    if isinstance(value, bytes | bytearray | memoryview):
+        return write_bytes(value)
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
         return value.item()
     return str(value)

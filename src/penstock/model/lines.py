@@ -2,12 +2,12 @@
 
 *Delimited*: fields are separated by one character; a field that begins with a quote ends with one, with quotes in it
 doubled, and elsewhere a quote is a character like any other. An empty field is null, quoted or not, as in Spark; no
-other text is (`NA` is text). A line with more or fewer fields than the header, or with a quote that does not end on it,
-is a dead letter.
+other text is (`NA` is text). A line with more or fewer fields than the header, with a quote that does not end on it, or
+with text between a closing quote and the next field, is a dead letter.
 
 *JSON*: an object per line. Numbers and booleans are taken by their text, what is nested as JSON again.
 
-Blank lines are no records. A line that is not UTF-8 is a dead letter.
+Blank lines are no records, as in Spark; a null alone on its line is `""`. A line that is not UTF-8 is a dead letter.
 """
 
 from __future__ import annotations
@@ -125,13 +125,23 @@ def parse_fields(lines: Sequence[bytes], header: Sequence[str], delimiter: str) 
         elif whole.fullmatch(line):
             fields = _count(cell, line, len(split))
         else:
-            dead.append(DeadLetter("a quote does not end on its line", shown(line)))
+            dead.append(DeadLetter(_wrong_quotes(line, delimiter), shown(line)))
             continue
         if fields == count:
             good.append(line)
         else:
             dead.append(DeadLetter(f"{fields} fields where {count} were expected", shown(line)))
     return _text_table(good, header, delimiter), dead
+
+
+def _wrong_quotes(line: bytes, delimiter: str) -> str:
+    """What is wrong with the quotes of a line: the first field that is not one tells."""
+    field = _field(delimiter)
+    before = re.match(f"(?:{field}{re.escape(delimiter)})*+".encode(), line)
+    assert before is not None
+    rest = line[before.end() :]
+    closed = re.match(rb'"(?:[^"]|"")*+"', rest)
+    return "a quote does not end on its line" if closed is None else "text follows the closing quote of a field"
 
 
 def _count(cell: re.Pattern[bytes], line: bytes, step: int) -> int:

@@ -32,8 +32,11 @@ def merge_columns(parts: Sequence[tuple[str, Schema]]) -> Schema:
                     got=f"{field.name} is {field.type}, and {before} in {origin[field.name]}",
                     hint="declare one stream per kind of file, or give schema='…'",
                 )
+            if field.name not in origin or (wider != before and wider == field.type):
+                origin[field.name] = path
+            elif wider != before:  # neither of them has it
+                origin[field.name] += f" with {path}"
             fields[field.name] = wider
-            origin.setdefault(field.name, path)
     usable = tuple(Field(n, t) for n, t in fields.items() if n not in unusable)
     return Schema(usable, unusable=tuple(unusable.items()))
 

@@ -1,8 +1,9 @@
 """Text read into a type, as in files: what `CAST(text AS type)` means in Spark's ANSI SQL, on every engine.
 
 Numbers and times are read by `model.text`. A decimal is rounded half up to its scale. A date may leave out day and
-month, and a time of day after it does not count. Two things differ from Spark: a time of day alone is no timestamp, and
-a date or timestamp outside of the years 1 to 9999 is none.
+month, and a time of day after it does not count. Three things differ from Spark's cast: a time of day alone is no
+timestamp, a date or timestamp outside of the years 1 to 9999 is none, and bytes are base64, as Spark's JSON has them,
+since text cannot hold any bytes.
 
 A column is read as a whole where all of its values have the plainest form, and value by value otherwise.
 """
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.schema import DataType
-from penstock.model.text import read_double, read_timestamp, read_whole
+from penstock.model.text import read_bytes, read_double, read_timestamp, read_whole
 from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, to_ticks
 
 BLANK = "".join(map(chr, range(0x21)))
@@ -49,7 +50,7 @@ def _float(text: str, type_: DataType) -> float:
     value = read_double(text)
     if not math.isfinite(value):
         return value
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         single = np.float32(value)
         if float(single) != value:
             single = _nearest(single, value, text)
@@ -110,7 +111,7 @@ def _timestamp(text: str, type_: DataType) -> int | None:
 
 _READERS: dict[str, Callable[[str, DataType], object]] = {
     "string": lambda text, type_: text,
-    "binary": lambda text, type_: text.encode(),
+    "binary": lambda text, type_: read_bytes(text),
     "double": lambda text, type_: read_double(text),
     "float": _float,
     "boolean": _boolean,

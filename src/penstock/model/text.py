@@ -5,13 +5,14 @@ point what Java trims. A whole number is a sign and digits. A floating point num
 are numbers, `1_000` is none. A time is `[+-]year[-month[-day[ hour[:minute[:second[.fraction]]]]]]` with a `T` or one
 space in the middle; months and smaller may have one digit, and after the seconds a zone may stand: `Z`, an offset, or
 the name of a region. Without a zone it is UTC. A time without a date means today's in Spark, which no two runs agree
-on: it is not read.
+on: it is not read. Bytes are base64 with its padding and nothing else, as Spark writes them in JSON.
 
 Reading costs one match of a regular expression; nothing here depends on the machine's own zone or locale.
 """
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import re
 from functools import lru_cache
@@ -36,6 +37,8 @@ _TIME = re.compile(
 )
 _OFFSET = re.compile(r"[+-](?:\d|\d\d(?::\d\d(?::\d\d)?|\d\d(?:\d\d)?)?)", re.ASCII)
 _REGION = re.compile(r"[A-Za-z][A-Za-z0-9~/._+-]+")
+BASE64 = "(?:[0-9A-Za-z+/]{4})*+(?:[0-9A-Za-z+/]{2}==|[0-9A-Za-z+/]{3}=)?"
+"""A regular expression, in Python and in Spark, of what stands for bytes."""
 _MICROS = 1_000_000
 _DAY = 86_400
 _LONG = 1 << 63
@@ -77,6 +80,18 @@ def read_double(text: str) -> float:
         except OverflowError:
             return float("-inf") if stripped.startswith("-") else float("inf")
     raise ValueError(text)
+
+
+def read_bytes(text: str) -> bytes:
+    """The bytes that a base64 text stands for; ValueError if it is none."""
+    if not re.fullmatch(BASE64, text):
+        raise ValueError(text)
+    return base64.b64decode(text)
+
+
+def write_bytes(value: bytes | bytearray | memoryview) -> str:
+    """Bytes as base64."""
+    return base64.b64encode(value).decode("ascii")
 
 
 def read_timestamp(text: str) -> int:

@@ -12,11 +12,13 @@ from pyspark.sql import types as t
 
 from penstock.engines.spark import utc
 from penstock.engines.spark.types import from_spark, spark_type
-from penstock.model.schema import DATE, STRING, TIMESTAMP, DataType, Field, Schema
+from penstock.model.schema import BINARY, DATE, STRING, TIMESTAMP, DataType, Field, Schema
+from penstock.model.text import BASE64
 from penstock.model.time import DAY, FIRST_TIMESTAMP, LAST_TIMESTAMP, show_ticks, usable
 from penstock.model.time_format import EPOCHS, parse_format
 
 _BLANKS = r"^[\x00-\x20]+|[\x00-\x20]+$"
+_BASE64 = rf"\A{BASE64}\z"
 _INSTANT = "timestamp_ltz"
 
 
@@ -40,7 +42,7 @@ def settled(name: str, given: t.DataType, field: Field, schema: Schema) -> Colum
 
 def _converted(raw: Column, found: DataType, type_: DataType) -> Column:
     if found == STRING:
-        return raw.try_cast(str(type_))
+        return F.when(raw.rlike(_BASE64), F.unbase64(raw)) if type_ == BINARY else raw.try_cast(str(type_))
     if type_.is_fractional and (found.is_integer or found.is_fractional):
         return raw.cast(str(type_))
     if type_.is_integer and found.is_integer:
