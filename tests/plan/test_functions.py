@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import penstock as pk
 from penstock.engines.local.execution import LocalExecution
 from penstock.model.batch import Batch
 from penstock.model.progress import ordered
 from penstock.model.properties import StreamProperties
-from penstock.model.schema import schema_of
+from penstock.model.reading import read_text
+from penstock.model.schema import FLOAT, schema_of
 from penstock.model.text import read_timestamp
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.reference import evaluate, outcome
@@ -170,3 +177,21 @@ def test_what_has_no_value_is_a_dead_letter_with_the_same_reason_by_rows_by_colu
         assert not [x for x in execution.feed("s", batch) if isinstance(x, Batch)]
         (found,) = execution.dead_letters().to_pylist()
         assert found == {"stream": "s", "operator": plan.label, "reason": letter.reason, "row": letter.row}
+
+
+@pytest.mark.parametrize("form", [list, pa.Table.from_pylist])
+def test_numbers_beyond_single_precision_do_not_depend_on_how_warnings_are_set(form: Callable[[Any], Any]) -> None:
+    rows = [{"t": t, "d": d} for t, d in enumerate([1e300, -1e300, 1e-300, 1.5])]
+    flow = pk.Flow().stream("s", form(rows), time="t")
+    query: Any = flow.query("SELECT CAST(d AS float) AS x, -CAST(d AS float) * CAST(d AS float) AS y FROM s")
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        got = [tuple(row.values()) for row in query.collect().to_pylist()]
+    infinite = math.inf
+    assert got == [(infinite, -infinite), (-infinite, -infinite), (0.0, -0.0), (1.5, -2.25)]
+    assert query.counts["failed"] == 0
+
+
+def test_text_too_great_or_small_for_single_precision_is_read_however_numpy_is_set() -> None:
+    with np.errstate(all="raise"):
+        assert [read_text(t, FLOAT) for t in ("1e300", "1e-300", "-1e39")] == [math.inf, 0.0, -math.inf]

@@ -8,6 +8,7 @@ years 1 to 9999 does not fit. Missing values of numpy and pandas (NaT, NA) are n
 from __future__ import annotations
 
 import datetime as dt
+from ctypes import c_float
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -65,7 +66,7 @@ def _convert(value: Any, type_: DataType) -> object:
         case "float" | "double":
             if isinstance(value, bool) or not isinstance(value, int | float):
                 return None
-            return float(value) if type_.name == "double" else _single(float(value))
+            return float(value) if type_.name == "double" else single(float(value))
         case "void":
             return None
         case _:
@@ -127,7 +128,6 @@ def exact_decimal(value: Decimal, type_: DataType) -> Decimal | None:
     return scaled if fits else None
 
 
-def _single(value: float) -> float:
-    """The nearest number of single precision; beyond its range that is an infinity."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
+def single(value: float) -> float:
+    """The nearest number of single precision; beyond its range that is an infinity, whatever warnings are set to."""
+    return c_float(value).value

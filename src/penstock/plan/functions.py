@@ -13,9 +13,8 @@ from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation, localcontext
 from typing import Any
 
-import numpy as np
-
 from penstock.errors import EvaluationError
+from penstock.model.convert import single
 from penstock.model.schema import DataType
 from penstock.model.text import civil_of, read_double, read_timestamp, read_whole
 from penstock.model.time import MINUTE, SECOND, to_ticks
@@ -49,7 +48,7 @@ def fit(value: Any, type_: DataType) -> Any:
         if scaled and scaled.adjusted() + 1 > type_.precision - type_.scale:
             raise overflow(type_, value)
         return scaled
-    return float(np.float32(value)) if type_.name == "float" else value
+    return single(value) if type_.name == "float" else value
 
 
 def _numeric(value: Any, type_: DataType) -> Any:
