@@ -66,6 +66,32 @@ def test_what_spark_says_itself_and_the_cause_below_it() -> None:
     assert explained("something else\nmore", "q").what == "something else"
 
 
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+        "java.io.EOFException",
+        "java.net.SocketException: Connection reset",
+    ],
+)
+def test_a_worker_that_died_is_told(cause: str) -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Job aborted due to stage failure\n"
+        f"Caused by: {cause}\n\tat org.apache.spark.X(X.scala:1)\n"
+    )
+    error = explained(text, "talkers")
+    assert (error.what, error.where) == ("A Python worker of Spark has died.", "query talkers")
+    assert error.got == cause.removeprefix("org.apache.spark.").removeprefix("java.io.").removeprefix("java.net.")
+    assert "lack of memory" in error.hint
+
+
+def test_a_number_of_the_system_is_told_with_its_meaning() -> None:
+    for text in ("[Errno 28] Error writing bytes to file", "[Errno 28] No space left on device"):
+        error = explained(worker(f'  File "/x", line 1, in f\n    x\nOSError: {text}'), "q")
+        assert error.what.count("No space left on device") == 1
+        assert error.what.startswith(f"OSError: {text}")
+
+
 def broken_sink(frame: Any, number: int) -> None:
     raise OSError("disk full")
 

@@ -9,6 +9,7 @@ It is found in the text, since that is all that crosses processes, and is the sa
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,11 @@ _WRAPPERS = ("PythonException", "Py4JJavaError", "Py4JException", "StreamingQuer
 _WRAPPING = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "PYTHON_EXCEPTION")
 _OTHER_PYTHON = re.compile(r"No module named '(penstock|pyarrow|pandas|numpy)|PYTHON_VERSION_MISMATCH")
 
+_WORKER_DIED = re.compile(
+    r"Python worker exited unexpectedly|java\.io\.EOFException|SocketException: (?:Connection reset|Broken pipe)"
+)
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
+
 
 @dataclass(frozen=True)
 class _Ended:
@@ -41,7 +47,9 @@ class _Ended:
 def failure_of(streaming: Any, name: str) -> RunError | None:
     """Why a streaming query has failed, or None if it has not."""
     error = streaming.exception()
-    return None if error is None else explained(str(error), name)
+    if error is None or isinstance(error, RunError):
+        return error
+    return explained(str(error), name)
 
 
 @contextlib.contextmanager
@@ -63,7 +71,16 @@ def explained(stack: str, name: str) -> RunError:
     ended = _last_traceback(stack)
     if ended is not None:
         at = f"{where}, {ended.place}" if ended.place else where
-        return RunError(ended.reason, where=at, hint=_hint(stack), stack=stack)
+        return RunError(_with_errno(ended.reason), where=at, hint=_hint(stack), stack=stack)
+    if _WORKER_DIED.search(stack):
+        return RunError(
+            "A Python worker of Spark has died.",
+            where=where,
+            got=": ".join(_of_spark(stack)).strip(": "),
+            hint="it was killed, as a rule for lack of memory, or a library in it has crashed; run.exception.stack has "
+            "all that Spark says",
+            stack=stack,
+        )
     reason, root = _of_spark(stack)
     return RunError(reason, where=where, got=root, hint=_hint(stack), stack=stack)
 
@@ -117,6 +134,13 @@ def _of_spark(stack: str) -> tuple[str, str]:
                 return reason, root if root and root not in reason and reason not in root else ""
     first = next((line for line in stack.splitlines() if line.strip()), "The run has failed.")
     return root or first, ""
+
+
+def _with_errno(reason: str) -> str:
+    """The reason with what the system's number in it means, which not every library says."""
+    number = _ERRNO.search(reason)
+    meaning = os.strerror(int(number[1])) if number is not None else ""
+    return f"{reason} ({meaning})" if meaning and meaning not in reason else reason
 
 
 def _hint(stack: str) -> str:

@@ -14,7 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark.errors import PySparkException
+
+from penstock.engines.spark.failure import explained
 from penstock.engines.spark.serving import EVOLUTION, served
+from penstock.errors import SourceError
 
 CONTROL = "penstock_control"
 
@@ -36,7 +40,15 @@ def can_name(spark: Any) -> bool:
 
 def loaded(spark: Any, reader: Any, name: str) -> Any:
     """The DataFrame of a reader, under a name where that can be."""
-    if not can_name(spark):
-        return reader.load()
-    with served(spark, {} if names_are_on(spark) else {EVOLUTION: "true"}):
-        return reader.name(name.lower()).load()
+    try:
+        if not can_name(spark):
+            return reader.load()
+        with served(spark, {} if names_are_on(spark) else {EVOLUTION: "true"}):
+            return reader.name(name.lower()).load()
+    except PySparkException as error:
+        raise SourceError(
+            "Spark cannot read the stream.",
+            where=f"stream {name}",
+            got=explained(str(error), name).what,
+            hint="look at the format, the path and the options of the reader",
+        ) from error

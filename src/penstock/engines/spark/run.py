@@ -18,13 +18,14 @@ from penstock.engines.spark.failure import failure_of, told
 from penstock.engines.spark.manifest import keep_manifest, manifest_of
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
+from penstock.engines.spark.watched import WatchedQuery
 from penstock.engines.spark.writing import KINDS, Output, Writer
 from penstock.errors import CheckpointError, RunError, StreamError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.changelog import ResultForm
 from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.schema import Schema
-from penstock.model.time import END_OF_TIME, show_ticks
+from penstock.model.time import END_OF_TIME, MIN_TICK, show_ticks
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node
@@ -109,6 +110,13 @@ class SparkRun:
         if stream.lower() not in names:
             raise StreamError(
                 "The query does not read that stream.", got=stream, hint=f"it reads {', '.join(names.values())}"
+            )
+        if type(bound) is not int or not MIN_TICK <= bound <= END_OF_TIME:
+            raise StreamError(
+                "A bound is a number of ticks.",
+                where=f"stream {stream}",
+                got=repr(bound)[:200],
+                hint="ticks are the numbers of an integer column, or microseconds since 1970; pk.END_OF_TIME ends it",
             )
         record = {"stream": names[stream.lower()], "bound": bound}
         (self.home / "control" / f"{uuid.uuid4().hex}.json").write_json(record)
@@ -227,7 +235,7 @@ def _streaming(
     if trigger is not None:
         stream = stream.trigger(**trigger)
     with told(query.name), served(hosted.spark, hosted.settings):
-        return stream.start()
+        return WatchedQuery(stream.start(), query.name)
 
 
 def _is_active(streaming: Any) -> bool:
