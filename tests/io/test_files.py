@@ -81,6 +81,7 @@ def test_other_delimiters(tmp_path: Path, name: str, options: dict[str, str]) ->
     ("name", "content", "parts"),
     [
         ("empty.csv", b"", ["The file is empty", "schema="]),
+        ("header.csv", b"t,a\n\n", ["no values to tell the types", "stream s", "t, a", "schema="]),
         ("two.csv", b"t,a,a\n1,2,3\n", ["Two columns have the same name", "two.csv, line 1", "a"]),
         ("nameless.csv", b"t,,b\n1,2,3\n", ["A column has no name", "nameless.csv, line 1", "column 2"]),
         ("quote.csv", b't,"a\n1,2\n', ["The quotes of the header do not match", "quote.csv, line 1"]),

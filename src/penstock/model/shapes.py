@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import StreamError
 from penstock.model.lines import Number
 from penstock.model.reading import BLANK, read_plainly, read_text
 from penstock.model.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, DataType, Field, Schema
@@ -92,6 +93,12 @@ def join_shapes(left: Shapes, right: Mapping[str, int]) -> Shapes:
 
 def schema_of_shapes(shapes: Mapping[str, int], time: str, time_format: str | None) -> Schema:
     """The schema of columns that look like this; the time column is what some of it looks like, the rest is dead."""
+    if not any(shapes.values()):
+        raise StreamError(
+            "There are no values to tell the types of the columns from.",
+            got=f"{', '.join(shapes)}, and no row with a value",
+            hint="give schema='ts timestamp, …'",
+        )
     given = {name: _type_of(kinds) for name, kinds in shapes.items() if not kinds & NESTED}
     for name in given:
         if name.lower() == time.lower():
