@@ -45,6 +45,15 @@ def merged_query(sql: str, key: str | None, policy: str, driver: str) -> LocalQu
     return query
 
 
+def test_a_majority_agrees_that_there_is_a_row_whatever_its_values() -> None:
+    made = Flow()
+    for name, by in (("a", 1.0), ("b", 2.0), ("c", 3.0)):
+        made.stream(name, [{"ts": t, "k": "x", "v": by * t} for t in range(200)], time="ts")
+    made.merge("clean", ["a", "b", "c"], key=["k"], driver="majority")
+    rows = made.query("SELECT ts, v FROM clean").collect().to_pylist()
+    assert [(r["ts"], r["v"]) for r in rows] == [(t, 1.0 * t) for t in range(200)]
+
+
 ELEMENTS = "vs bigint, p string"
 
 

@@ -236,6 +236,18 @@ def test_a_replica_that_drives_may_be_left_out_and_come_back(tmp_path: Path) -> 
         merged(tmp_path, "b", "c", driver=str(tmp_path / "x"))
 
 
+def test_a_row_that_all_replicas_have_is_there_whatever_its_values(tmp_path: Path) -> None:
+    for number, name in enumerate("abc"):
+        each = pipeline(tmp_path / name, [(t, "k", number if t % 5 == 0 else 0) for t in range(40)], disorder=0)
+        while not each.ended:
+            each.write(7)
+    merge = merged(tmp_path, "a", "b", "c", key=["k"], driver="majority")
+    merge.take_all()
+    merge.close()
+    assert found(place_of(tmp_path / "out")) == Counter((t, "k", 0) for t in range(40))
+    assert len(aside(merge)) == 8 * 4  # b and c lack the row of a, and have another one
+
+
 def aside(merge: FolderMerge) -> list[str]:
     assert merge.log is not None
     place = merge.home.place / "dead"

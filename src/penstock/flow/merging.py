@@ -38,6 +38,7 @@ from penstock.operators.merge.options import check_options, check_properties, ne
 from penstock.operators.merge.ordered import R2, OrderedMerge
 from penstock.operators.merge.pages import differing, flatten, settings_of, unflatten
 from penstock.operators.merge.policies import Policy
+from penstock.operators.merge.r3 import R3
 from penstock.operators.merge.revisable import LEADING, RevisableMerge
 from penstock.operators.merge.trail import Trail
 from penstock.operators.state import open_page, open_snapshot, seal_snapshot
@@ -69,8 +70,12 @@ class Merge:
         on_divergence: Reaction = "report",
         patience: int = PATIENCE,
         limit: int | None = KEPT,
+        columns: Sequence[str] | None = None,
     ) -> None:
-        """Made by `pk.merge`; the alarm keeps so many decided events, and so many divergences if they are limited."""
+        """Made by `pk.merge`; the alarm keeps so many decided events, and so many divergences if they are limited.
+
+        `columns` names the values of a payload, where the sources do not.
+        """
         named = _named(inputs)
         check_properties(properties)
         self._away = _names_away(away)
@@ -87,7 +92,7 @@ class Merge:
         self.properties = properties or _known(list(named.values()))
         self.choice = choose(self.properties, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
         self._asked = (policy, lag, driver, on_divergence)
-        self._patience, self._limit = patience, limit
+        self._patience, self._limit, self._columns = patience, limit, columns
         self.merge = self._build(*self._asked)
 
     def _build(self, policy: str | Policy, lag: int, driver: str, on_divergence: Reaction) -> LogicalMerge:
@@ -95,8 +100,8 @@ class Merge:
         options: dict[str, Any] = {"attribute": _attribute(list(self._sources.values()))}
         if issubclass(kind, RevisableMerge):
             options |= {"policy": policy, "lag": lag, "driver": driver}
-        if issubclass(kind, R2):
-            options["key"] = _key_places(list(self._sources.values()), self.properties.key)
+        if issubclass(kind, R2 | R3):
+            options["key"] = _key_places(self._columns or _columns(list(self._sources.values())), self.properties.key)
         if on_divergence != "ignore":
             alarm = Trail if issubclass(kind, OrderedMerge) else Watch
             options["watch"] = alarm(on_divergence, self._patience, self._limit)
@@ -488,14 +493,17 @@ def _attribute(sources: list[Source]) -> str:
     return times.pop() if len(times) == 1 else "vs"
 
 
-def _key_places(sources: list[Source], key: frozenset[str] | None) -> tuple[int, ...] | None:
-    """Where in a payload the columns of the key are, if the inputs have columns."""
-    if key is None or not all(isinstance(s, LocalQuery) for s in sources):
+def _columns(sources: list[Source]) -> Sequence[str] | None:
+    """What the values of a payload are called, if the inputs have columns."""
+    schemas = [s.schema for s in sources if isinstance(s, LocalQuery)]
+    return [f.name for f in schemas[0].visible] if schemas and len(schemas) == len(sources) else None
+
+
+def _key_places(columns: Sequence[str] | None, key: frozenset[str] | None) -> tuple[int, ...] | None:
+    """Where in a payload the columns of the key are."""
+    if key is None or columns is None or not key <= set(columns):
         return None
-    first = sources[0]
-    assert isinstance(first, LocalQuery)
-    names = [f.name for f in first.schema.visible]
-    return tuple(names.index(k) for k in sorted(key)) if key <= set(names) else None
+    return tuple(columns.index(k) for k in sorted(key))
 
 
 def _elements(source: Source) -> Iterable[Element]:

@@ -254,6 +254,7 @@ class FolderMerge:
             away={driver, self.driver} - set(DRIVERS),
             patience=PATIENCE,
             limit=None,
+            columns=[name for name, _ in stream.columns],
         )
 
     def _restored(self, stream: OutputStream) -> Merge:

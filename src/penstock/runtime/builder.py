@@ -148,7 +148,7 @@ class Builder:
         options: dict[str, Any] = {"on_divergence": node.on_divergence}
         if node.algorithm in ("R3", "R4"):
             options |= {"policy": node.policy, "lag": node.lag, "driver": node.driver}
-        if node.algorithm == "R2":
+        if node.algorithm in ("R2", "R3"):
             options["key"] = node.key
         return MergeOperator(node.schema, node.names, node.algorithm, **options)
 

@@ -33,6 +33,42 @@ def run(merge: LogicalMerge, *arrivals: tuple[str, Element]) -> list[Element]:
     return [out for name, element in arrivals for out in merge.push(name, element)]
 
 
+# Majority by key
+
+
+def keyed(*arrivals: tuple[str, Element], policy: str = "half frozen") -> tuple[TDB, R3]:
+    merge = R3(["a", "b", "c"], driver="majority", policy=policy, key=(0,), watch=Watch())
+    return tdb(run(merge, *arrivals)), merge
+
+
+@pytest.mark.parametrize("policy", ["half frozen", "first seen", "conservative"])
+@pytest.mark.parametrize("end", [2, 50])
+def test_a_row_that_all_report_with_other_values_is_there_with_those_of_the_first(end: int, policy: str) -> None:
+    said = [(name, Insert(("k", value), 1, end)) for name, value in (("a", 1.0), ("b", 2.0), ("c", 3.0))]
+    bounds = [(name, stable(bound)) for bound in (5, 60) for name in "bca"]
+    output, merge = keyed(*said, *bounds, *[(name, END) for name in "bca"], policy=policy)
+    assert output == TDB([(("k", 1.0), 1, end)])
+    assert [d.input for d in merge.divergences] == ["b", "c", "b", "c"]  # what they lack, and what only they have
+
+
+def test_the_values_that_most_inputs_give_are_believed_and_most_decide_whether_there_is_a_row() -> None:
+    most = [("a", Insert(("k", 1), 1, 2)), ("b", Insert(("k", 2), 1, 2)), ("c", Insert(("k", 2), 1, 2))]
+    ends = [(name, END) for name in "abc"]
+    assert keyed(*most, *ends)[0] == TDB([(("k", 2), 1, 2)])
+    assert keyed(*most[:1], *ends)[0] == TDB([])
+    assert keyed(*most[:2], *ends)[0] == TDB([(("k", 1), 1, 2)])
+    assert keyed(most[0], ("a", END), ("b", END), most[2], ("c", END))[0] == TDB([(("k", 1), 1, 2)])  # c comes late
+
+
+def test_those_that_have_an_event_decide_on_its_end() -> None:
+    """Two of three have the key, with other values; the one that is believed moves its end."""
+    merge = R3(["a", "b", "c"], driver="majority", policy="half frozen", key=(0,))
+    said = [("a", Insert(("k", 1), 1, 90)), ("b", Insert(("k", 2), 1, 90))]
+    output = run(merge, *said, *[(name, stable(5)) for name in "abc"], ("a", Adjust(("k", 1), 1, 90, 40)))
+    output += run(merge, *[(name, stable(60)) for name in "abc"], *[(name, END) for name in "abc"])
+    assert tdb(output) == TDB([(("k", 1), 1, 40)])
+
+
 # Majority without a key
 
 

@@ -189,6 +189,12 @@ class Calendar(Days[N]):
         self.living -= len(taken)
         return taken
 
+    def starting(self, bound: int) -> Iterator[N]:
+        """The nodes before a bound that wait for their start to be passed, or for a verdict on it."""
+        for time in self._times:
+            if time < bound or bound == END_OF_TIME:
+                yield from (node for node in dict.fromkeys(self._days[time]) if node.due == time == node.vs)
+
     def waiting(self) -> Iterator[N]:
         """Every node that waits, in the order in which they would be taken."""
         for time, day in sorted(self._days.items()):

@@ -4,15 +4,20 @@ An insert of an event that is known records the end that its input gives it. An 
 the output agree with the verdict on the events that it freezes: it introduces what is missing, removes what the verdict
 does not have, moves ends that would freeze wrongly, and gives up what is done with. An event that is frozen in the
 output cannot be removed any more; where a verdict lacks it, it stays as it is until it is final.
+
+Where the majority decides and the columns of a key are known, the vote is by start and key (`election`): inputs that have
+other values for a key agree that there is such an event.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from penstock.model.elements import Adjust, Element, Insert
 from penstock.model.likeness import EXACT_TYPES
 from penstock.operators.merge.base import Input
+from penstock.operators.merge.election import Election, elect_present
 from penstock.operators.merge.index import Index, Node
 from penstock.operators.merge.policies import FirstSeen
 from penstock.operators.merge.revisable import MAJORITY, RevisableMerge
@@ -27,9 +32,12 @@ class R3(RevisableMerge):
 
     name = "R3"
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        """As any revisable merge."""
+    def __init__(self, *args: Any, key: tuple[int, ...] | None = None, **options: Any) -> None:
+        """As any revisable merge; `key`: the places of the key's columns in a payload, where they are known."""
         self.index: Index[Node] = Index()
+        self.key = key
+        self.elections: dict[Hashable, Election] = {}
+        """By start and key: the votes on events that a bound half freezes, while it does."""
         super().__init__(*args, **options)
         self._first_seen = type(self.policy) is FirstSeen
         self.quick = self._first_seen and self.width is None
@@ -66,7 +74,7 @@ class R3(RevisableMerge):
             each.greatest = vs
         node = self.index.find(vs, element.payload)
         if node is None:
-            if vs < self.frozen:  # it has been decided: the event is done with, or the verdict did not have it
+            if vs < self.frozen and not (self.undecided and self._is_open(vs)):  # done with, or the verdict had it not
                 if self.watch is not None and not self.watch.insert(each, element, self.frozen, repeats=False):
                     self.reject(each, element, REPEATED)
                 return
@@ -121,6 +129,33 @@ class R3(RevisableMerge):
 
     # Bounds
 
+    def _is_open(self, vs: int) -> bool:
+        """Whether a start that was passed still waits for votes, which may be for other values of a key."""
+        return self.key is not None and vs in self.undecided
+
+    def settle(self, frozen: int) -> None:
+        """By key, where the majority decides and a key is known."""
+        self.elections = {}
+        if self.driver == MAJORITY and self.key is not None:
+            for node in self.index.due.starting(frozen):
+                self.elections.setdefault(self._identity(node), Election()).nodes.append(node)
+        super().settle(frozen)
+        self.elections = {}
+
+    def again_after(self, node: Node) -> int:
+        """One that there is, and whose end is not known, is no longer waiting for its start."""
+        return node.vs if self._is_elected(node) else node.vs + 1
+
+    def _is_elected(self, node: Node) -> bool:
+        """Whether it is asked whether there is such an event; where there is no key, it always is."""
+        if self.key is None or self.driver != MAJORITY:
+            return True
+        election = self.elections.get(self._identity(node))
+        return election is not None and node in election.nodes
+
+    def _identity(self, node: Node) -> Hashable:
+        return node.vs, *[node.payload[i] for i in self.key or ()]
+
     def decide(self, node: Node, bound: int) -> bool:
         """Ask the voters whether there is such an event and, where it can no longer move, for its end."""
         voters = self.voters
@@ -128,13 +163,39 @@ class R3(RevisableMerge):
             end = node.end_of(voters[0])
         else:
             ends = [node.end_of(v) for v in voters]
-            elected = self.elect([OPEN if e is not None and not self.is_final(e, bound) else e for e in ends])
+            if self.driver == MAJORITY and self.key is not None:
+                elected = self._elect_by_key(node, bound)
+            else:
+                elected = self.elect([self._word(end, bound) for end in ends])
             if elected is None:
                 return False
             end = ends[elected]
         if self._agree(node, end, bound):
             self.index.due.wait(node.next_end(bound), node)
         return True
+
+    def _word(self, end: int | None, bound: int) -> Hashable:
+        return OPEN if end is not None and not self.is_final(end, bound) else end
+
+    def _elect_by_key(self, node: Node, bound: int) -> int | None:
+        """Which voter speaks for all; once there is an event, only those that have it are asked for its end."""
+        joined = [i for i in self.inputs.values() if i.joined]
+        if not self._is_elected(node):
+            having = [i for i in joined if node.bits & i.bit]
+            if not having:
+                return 0
+            voters = [v for v in self.voters if v in having]
+            words: list[Hashable] = [(self._word(node.end_of(v), bound),) for v in voters]
+            elected = elect_present(words, voters, len(having))
+            return None if elected is None else self.voters.index(voters[elected])
+        election = self.elections[self._identity(node)]
+        if not election.held:
+            words = [
+                tuple((n, self._word(n.end_of(v), bound)) for n in election.nodes if n.bits & v.bit)
+                for v in self.voters
+            ]
+            election.held, election.elected = True, elect_present(words, self.voters, len(joined))
+        return election.elected
 
     def _agree(self, node: Node, end: int | None, bound: int) -> bool:
         """Make the output say what the verdict says, where it must; whether the event goes on living."""

@@ -151,8 +151,13 @@ class RevisableMerge(LogicalMerge):
                     each.unfrozen -= self.reports(node, each)
             if not self.decide(node, frozen):
                 self.undecided.append(node.vs)
-                self.index.due.wait(node.vs, node)  # to be looked at again
+                self.index.due.wait(self.again_after(node), node)  # to be looked at again
         self.frozen = frozen
+
+    def again_after(self, node: Any) -> int:
+        """A time that a bound has passed, for an event on which there is no verdict yet."""
+        found: int = node.vs
+        return found
 
     def _show_early(self, early: Days[Any]) -> None:
         """Half frozen on those who decide: it will not be taken back, so it need not wait for the lag."""
