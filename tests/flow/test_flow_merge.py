@@ -45,6 +45,19 @@ def merged_query(sql: str, key: str | None, policy: str, driver: str) -> LocalQu
     return query
 
 
+@pytest.mark.parametrize("streams", [["a", "b"], ["b", "a"]])
+@pytest.mark.parametrize("key", [None, ["k"]])
+@pytest.mark.parametrize("progress", [None, pk.ordered(), pk.bounded(3)])
+def test_an_empty_replica_empties_nothing_in_whatever_order_it_is_declared(
+    streams: list[str], key: list[str] | None, progress: pk.Progress | None
+) -> None:
+    made = Flow().stream("a", [{"ts": t, "k": "xy"[t % 2]} for t in range(35)], time="ts", progress=progress)
+    made.stream("b", [], time="ts", schema="ts bigint, k string", progress=progress)
+    query = made.merge("clean", streams, key=key).query("SELECT count(*) AS n [RANGE 50, SLIDE 50, WA ts] FROM clean")
+    assert query.collect()["n"].to_pylist() == [35]
+    assert query.dead_letters.num_rows == 35  # b has nothing where the output has a row
+
+
 def test_a_majority_agrees_that_there_is_a_row_whatever_its_values() -> None:
     made = Flow()
     for name, by in (("a", 1.0), ("b", 2.0), ("c", 3.0)):

@@ -376,6 +376,15 @@ def test_inputs_that_are_away_are_a_list_of_names(away: Any) -> None:
         pk.merge([ONE, TWO], away=away)
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_an_empty_replica_empties_nothing(order: str) -> None:
+    rows = {"a": [{"ts": t} for t in range(35)], "b": []}
+    made = {n: pk.Flow().stream("s", rows[n], time="ts", schema="ts bigint").query("SELECT ts FROM s") for n in order}
+    assert len(pk.tdb(pk.merge(made))) == 35
+    given = {"a": ONE, "b": [stable(END_OF_TIME)]}
+    assert pk.tdb(pk.merge({n: given[n] for n in order}, properties=KEYED)) == pk.tdb(ONE)
+
+
 def test_another_input_may_drive_from_now_on() -> None:
     merge = pk.merge({"a": [], "b": []}, properties=KEYED, driver="b")
     merge.push("a", Insert(P, 1, 9))

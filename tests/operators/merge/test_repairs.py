@@ -10,10 +10,10 @@ from penstock.model.plain import decode, encode
 from penstock.model.tdb import TDB, tdb
 from penstock.model.time import END_OF_TIME
 from penstock.operators.merge.base import LogicalMerge
-from penstock.operators.merge.baselines import R3Minus
+from penstock.operators.merge.baselines import CleanseThenR1, R3Minus
 from penstock.operators.merge.divergence import Watch
 from penstock.operators.merge.index import SPARE
-from penstock.operators.merge.ordered import R0, R1, R2
+from penstock.operators.merge.ordered import R0, R1, R2, OrderedMerge
 from penstock.operators.merge.pages import flatten, unflatten
 from penstock.operators.merge.r3 import R3
 from penstock.operators.merge.r4 import R4
@@ -31,6 +31,44 @@ END = stable(END_OF_TIME)
 
 def run(merge: LogicalMerge, *arrivals: tuple[str, Element]) -> list[Element]:
     return [out for name, element in arrivals for out in merge.push(name, element)]
+
+
+# Replicas that are empty
+
+EVERY = [R0, R1, R2, R3, R4, R3Minus, CleanseThenR1]
+
+
+def watched(algorithm: type[LogicalMerge], *inputs: str, **options: str) -> LogicalMerge:
+    alarm = Trail() if issubclass(algorithm, OrderedMerge) else Watch()
+    return algorithm(inputs, watch=alarm, **options)  # type: ignore[call-arg, arg-type]
+
+
+@pytest.mark.parametrize("algorithm", EVERY)
+@pytest.mark.parametrize("when", range(5))
+def test_an_empty_replica_empties_nothing_whenever_it_ends(algorithm: type[LogicalMerge], when: int) -> None:
+    said: list[tuple[str, Element]] = [("a", Insert(X, 1, 2)), ("a", stable(3)), ("a", Insert(Y, 4, 5)), ("a", END)]
+    merge = watched(algorithm, "a", "b")
+    output = run(merge, *said[:when], ("b", END), *said[when:])
+    assert tdb(output) == TDB([(X, 1, 2), (Y, 4, 5)])
+    assert output[-1] == END
+    assert [(d.input, d.vs) for d in merge.divergences] == [("b", 1), ("b", 4)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("algorithm", [R3, R4])
+def test_an_empty_replica_has_no_vote_and_one_that_is_named_is_believed(algorithm: type[LogicalMerge]) -> None:
+    said = [("b", END), ("c", END), ("a", Insert(X, 1, 2)), ("a", END)]
+    assert tdb(run(watched(algorithm, "b", "c", "a", driver="majority"), *said)) == TDB([(X, 1, 2)])
+    assert tdb(run(watched(algorithm, "b", "c", "a", driver="b"), *said)) == TDB([])
+
+
+@pytest.mark.parametrize("algorithm", EVERY)
+def test_where_all_are_empty_the_output_ends_with_the_last_or_when_it_leaves(algorithm: type[LogicalMerge]) -> None:
+    merge = watched(algorithm, "a", "b")
+    assert run(merge, ("b", END)) == []
+    assert run(merge, ("a", END)) == [END]
+    other = watched(algorithm, "a", "b")
+    assert run(other, ("b", END)) == []
+    assert other.detach("a") == [END]
 
 
 # Majority by key

@@ -4,7 +4,9 @@ An input that attaches late names a time from which it is complete: it brings ev
 *joins* when everything before that time has been decided in the output (`decided_to`); until then it does not drive the
 output, since what it has not seen would be taken for removed. One rule for every algorithm and every lag. An input that
 leaves is forgotten. As long as one joined input is left the output goes on, and whoever drives it is asked anew
-whenever an input comes, goes, begins again or ends; what that makes the output say is the answer of the call.
+whenever an input comes, goes, begins again or ends; what that makes the output say is the answer of the call. One that
+ends without having brought anything does not drive while there is another, so it is the same whether an empty replica
+is read first or last.
 
 An element that contradicts what its own input said before (a bound that goes back, an insert below it, an adjust of an
 event that is not there), or that the algorithm's streams do not allow (disorder, a repeat), is put aside with the
@@ -55,10 +57,17 @@ class Input:
     """What ends before this it was told to skip."""
     bit: int = 0
     """Its place in a set of inputs."""
+    spoke: bool = True
+    """Whether it has brought an event; of one from an old page that is not known, and taken for granted."""
 
     def __post_init__(self) -> None:
-        """The bit follows from the number."""
-        self.bit = 1 << self.number
+        """The bit follows from the number; nothing has been said yet."""
+        self.bit, self.spoke = 1 << self.number, False
+
+    @property
+    def mute(self) -> bool:
+        """Whether it has ended and brought nothing."""
+        return self.stable == END_OF_TIME and not self.spoke
 
     @property
     def accountable_from(self) -> int:
@@ -149,6 +158,7 @@ class LogicalMerge(ABC):
         old.complete_from, old.joined = complete_from, joined
         old.stable = old.greatest = old.least = old.tie_start = old.excused_to = MIN_TICK
         old.unfrozen = old.ties = 0
+        old.spoke = False
         old.held.clear()
         return self._changed()
 
@@ -195,6 +205,15 @@ class LogicalMerge(ABC):
         self.unjoined -= len(joining)
         return joining
 
+    def heard(self) -> list[Input]:
+        """The inputs that may drive: those that have joined, without those that ended and brought nothing.
+
+        That a replica is empty while another one is not says more of the replica than of the stream. Only where every
+        joined input is empty, the stream is.
+        """
+        joined = [i for i in self.inputs.values() if i.joined]
+        return [i for i in joined if not i.mute] or joined
+
     def behind(self) -> dict[str, int]:
         """Feedback: for each input that is behind the output, the time before which what ends is no longer needed.
 
@@ -225,6 +244,7 @@ class LogicalMerge(ABC):
                 self.reject(each, element, f"a payload of {len(payload)} values where {self.width} were expected")
             else:
                 self.counts.inserts_in += 1
+                each.spoke = True
                 self.insert(each, element)  # type: ignore[arg-type]
                 self.counts.inserts_in -= self.counts.missteps - aside
         elif kind is Adjust:

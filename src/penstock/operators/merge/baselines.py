@@ -84,7 +84,7 @@ class R3Minus(LogicalMerge):
     def _evaluate(self) -> None:
         """Whoever has joined and is furthest ahead drives the output."""
         while True:
-            ahead = max((i for i in self.inputs.values() if i.joined), key=lambda i: i.stable, default=None)
+            ahead = max(self.heard(), key=lambda i: i.stable, default=None)
             if ahead is not None and ahead.stable > self.max_stable:
                 self._freeze(ahead, ahead.stable)
             if not self._join():

@@ -69,6 +69,7 @@ class MergeOperator(Operator):
         """Each row as an element; rows that their own input contradicts are dead letters."""
         head = self._head()
         name = self.names[port]
+        head.inputs[name].spoke = True
         if isinstance(head, R0) and batch.columnar and batch.lives is None:
             fresh = head.push_batch(name, batch)
             self.pages.put("head", head)

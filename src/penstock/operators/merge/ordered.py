@@ -53,6 +53,7 @@ class OrderedMerge(LogicalMerge):
             each = self.inputs.get(name)
             if each is not None and each.joined and vs >= each.least:
                 each.least = vs + self.step
+                each.spoke = True
                 self.counts.inserts_in += 1
                 if self.watch is not None:
                     self.watch.step(each, vs, element.payload, element.ve)
@@ -101,12 +102,13 @@ class OrderedMerge(LogicalMerge):
         each.least = max(each.least, bound)
         if not each.joined:
             return
-        if bound > self.max_stable:
+        if bound > self.max_stable and (bound < END_OF_TIME or each in self.heard()):
             self.max_stable = bound
             self.emit_bound(bound)
             self._release()
         if self.watch is not None:
-            self.watch.passed(each, self.inputs.values())
+            for passing in [each, *(i for i in self.inputs.values() if i.mute and i is not each)]:
+                self.watch.passed(passing, self.inputs.values())
 
     @property
     def decided_to(self) -> int:
@@ -122,7 +124,11 @@ class OrderedMerge(LogicalMerge):
             self.bound(each, each.stable)
 
     def membership_changed(self) -> None:
-        """Whoever has joined has said its bound already."""
+        """Whoever has joined has said its bound already, unless it was empty and another one was to be heard first."""
+        if self.max_stable < END_OF_TIME and any(i.stable == END_OF_TIME for i in self.heard()):
+            self.max_stable = END_OF_TIME
+            self.emit_bound(END_OF_TIME)
+            self._release()
 
     def forget(self, each: Input) -> None:
         """What it brought of the start that it is at."""
@@ -157,6 +163,7 @@ class R0(OrderedMerge):
             if each is not None and vs >= each.least and vs >= self.stable:
                 each.least = self.oldest_new = vs + 1
                 self.max_vs = vs
+                each.spoke = True
                 self.counts.inserts_in += 1
                 self.counts.inserts_out += 1
                 if self.watch is not None:
@@ -187,7 +194,7 @@ class R0(OrderedMerge):
         first, last = int(times[0]), int(times[-1])
         if first < each.least or not (np.diff(times) > 0).all():
             return self._by_element(each, batch)
-        each.least = last + 1
+        each.least, each.spoke = last + 1, True
         self.counts.inserts_in += len(times)
         new = self._new_part(batch, times, last)
         if self.watch is not None:
@@ -226,7 +233,7 @@ class R1(OrderedMerge):
             if each is not None and each.joined and vs >= each.least:
                 place = each.ties + 1 if vs == each.tie_start else 1
                 if 0 < place <= self._ties_out:
-                    each.tie_start, each.ties, each.least = vs, place, vs
+                    each.tie_start, each.ties, each.least, each.spoke = vs, place, vs, True
                     self.counts.inserts_in += 1
                     if self.watch is not None:
                         self.watch.step(each, vs, element.payload, element.ve)
@@ -292,7 +299,7 @@ class R2(OrderedMerge):
                 and not brought & each.bit
             ):
                 self._seen[element.payload] = brought | each.bit
-                each.least = element.vs
+                each.least, each.spoke = element.vs, True
                 self.counts.inserts_in += 1
                 if self.watch is not None:
                     self.watch.step(each, element.vs, element.payload, element.ve)

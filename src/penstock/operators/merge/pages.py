@@ -64,11 +64,14 @@ PARTS = (
     _merge(R4, "frozen undecided _latest", _REVISABLE),
     _merge(R3Minus, "ends shown", "likeness"),
     _merge(CleanseThenR1, "max_vs oldest_new _ties_out raw", "cleansers", "_like _first"),
-    _part(
-        Input,
-        "input",
-        "name number complete_from joined stable greatest least unfrozen tie_start ties excused_to bit",
-        "held",
+    replace(
+        _part(
+            Input,
+            "input",
+            "name number complete_from joined stable greatest least unfrozen tie_start ties excused_to bit",
+            "held",
+        ),
+        later=("spoke",),
     ),
     _part(Counts, "counts", "inserts_in adjusts_in inserts_out adjusts_out removals_out waited missteps", of=PlainPart),
     _part(Misstep, "misstep", "input reason", "element"),

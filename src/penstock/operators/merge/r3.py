@@ -53,6 +53,7 @@ class R3(RevisableMerge):
             node = index.nodes.get(key)
             each = self.inputs.get(name)
             if each is not None and vs >= each.stable:
+                each.spoke = True
                 if node is None:
                     if vs >= self.frozen and EXACT_TYPES.issuperset(map(type, element.payload)):
                         index.nodes[key] = node = Node(element.payload, vs, end, each.bit, 0)
@@ -179,7 +180,7 @@ class R3(RevisableMerge):
 
     def _elect_by_key(self, node: Node, bound: int) -> int | None:
         """Which voter speaks for all; once there is an event, only those that have it are asked for its end."""
-        joined = [i for i in self.inputs.values() if i.joined]
+        joined = self.heard()
         if not self._is_elected(node):
             having = [i for i in joined if node.bits & i.bit]
             if not having:

@@ -103,8 +103,11 @@ class RevisableMerge(LogicalMerge):
 
     def _lead(self) -> None:
         """Whoever is furthest ahead leads; among equals, whoever did."""
-        joined = [i for i in self.inputs.values() if i.joined and i.stable > MIN_TICK]
+        heard = self.heard()
+        joined = [i for i in heard if i.stable > MIN_TICK]
         ahead = max(joined, key=lambda i: i.stable, default=None)
+        if self.leader is not None and self.leader not in heard:
+            self.leader = None  # it has ended, and brought nothing
         if ahead is None or (self.leader is not None and self.leader in joined and ahead.stable <= self.leader.stable):
             return
         self.leader = ahead
@@ -118,7 +121,7 @@ class RevisableMerge(LogicalMerge):
     def _reached(self) -> int:
         """How far the output may go."""
         if self.driver == MAJORITY:
-            stables = sorted((i.stable for i in self.inputs.values() if i.joined), reverse=True)
+            stables = sorted((i.stable for i in self.heard()), reverse=True)
             return stables[len(stables) // 2] if stables else MIN_TICK
         driver = self._driver()
         return MIN_TICK if driver is None else driver.stable
@@ -134,7 +137,7 @@ class RevisableMerge(LogicalMerge):
     def call_voters(self, frozen: int) -> None:
         """Those who decide up to a bound: whoever drives, or all that have come so far."""
         if self.driver == MAJORITY:
-            self.voters = [i for i in self.inputs.values() if i.joined and i.stable >= frozen]
+            self.voters = [i for i in self.heard() if i.stable >= frozen]
         else:
             driver = self._driver()
             self.voters = [] if driver is None else [driver]
@@ -179,7 +182,7 @@ class RevisableMerge(LogicalMerge):
             return 0
         if not said:
             return None
-        joined = sum(i.joined for i in self.inputs.values())
+        joined = len(self.heard())
         answer, votes = Counter(said).most_common(1)[0]
         return said.index(answer) if votes > joined // 2 or len(said) == joined else None
 
