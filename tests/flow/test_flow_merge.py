@@ -180,6 +180,37 @@ def test_what_replicas_of_elements_differ_in_is_told() -> None:
     assert letter["row"] == '{"vs": 4, "p": "x", "ve": 5}'
 
 
+@pytest.mark.parametrize(
+    "columns", [["k", "vs", "ve", "v_old"], ["vs", "ve", "v_old", "k"], ["ve", "k", "v_old", "vs"]]
+)
+def test_start_and_ends_are_found_by_name_wherever_they_are(columns: list[str]) -> None:
+    said = [("x", 1, 5, None), ("y", 2, 9, None), ("x", 1, 7, 5)]
+    given = [dict(zip(("k", "vs", "ve", "v_old"), row, strict=True)) for row in said]
+    made = Flow()
+    for name in ("a", "b"):
+        schema = ", ".join(f"{c} string" if c == "k" else f"{c} bigint" for c in columns)
+        rows = [{c: row[c] for c in columns} for row in given]
+        made.stream(name, rows, time="vs", schema=schema, lives=("vs", "ve", "v_old"), progress=pk.bounded(20))
+    query = made.merge("clean", ["a", "b"], key=["k"], elements=True).query("SELECT k, vs FROM clean")
+    assert pk.tdb(query.elements()) == TDB([(("x", 1), 1, 7), (("y", 2), 2, 9)])
+    assert not query.dead_letters.num_rows
+
+
+@pytest.mark.parametrize(
+    ("schema", "lives", "message"),
+    [
+        ("vs bigint, k string", ("vs", "ve", "v_old"), "lives names an unknown column"),
+        ("vs bigint, ve bigint, k string", ("vs", "ve", "v_old"), "lives names an unknown column"),
+        ("at bigint, vs bigint, ve bigint, v_old bigint", ("at", "ve", "v_old"), "A row starts at its stream's time"),
+    ],
+)
+def test_columns_that_are_not_there_are_told_when_they_are_declared(
+    schema: str, lives: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(StreamError, match=message):
+        Flow().stream("a", [], time="vs", schema=schema, lives=lives)
+
+
 def test_replicas_of_elements_are_declared_with_lives() -> None:
     made = (
         Flow().stream("a", [], time="vs", schema="vs bigint, ve bigint").stream("b", [], time="vs", schema="vs bigint")

@@ -111,6 +111,23 @@ def test_a_damaged_replica_is_told_and_the_other_goes_on(damage: str, tmp_path: 
     assert found(place_of(tmp_path / "out")) == Counter(rows)
 
 
+def test_a_damaged_replica_of_which_nothing_was_looked_at_is_not_called_read(tmp_path: Path) -> None:
+    rows = [(t, "k", 0) for t in range(40)]
+    a, b = pipeline(tmp_path / "a", rows, disorder=0), pipeline(tmp_path / "b", rows, disorder=0)
+    a.write(30)
+    b.write(10)
+    (file,) = (p for p in (tmp_path / "b").glob("*.parquet") if "empty" not in p.name)
+    file.write_bytes(file.read_bytes()[:20])
+    merge = merged(tmp_path, "a", "b")
+    merge.take_all()
+    assert [r.state for r in merge.replicas] == ["read", "not needed"]
+    assert merge.status()[1] == f"{tmp_path / 'b'}: not needed"
+    while not b.ended:
+        b.write(20)
+    merge.take_all()
+    assert [r.state for r in merge.replicas] == ["read", "read"]
+
+
 def test_a_replica_that_was_mended_is_read_again(tmp_path: Path) -> None:
     rows = [(t, "k", 0) for t in range(40)]
     a, b = pipeline(tmp_path / "a", rows), pipeline(tmp_path / "b", rows)

@@ -17,6 +17,8 @@ from penstock.storage.folders import OutputStream
 from penstock.storage.reader import FolderReader, Portion, Position
 
 WAITING, READING, DAMAGED, REFUSED = "not there yet", "read", "damaged", "has other columns"
+NOT_NEEDED = "not needed"
+"""All that it has lies before what the output has reached, so none of it was looked at."""
 PORTIONS = 64
 """As much of the log as is taken in one round."""
 
@@ -81,7 +83,7 @@ class Replica:
             self._is(WAITING)
             return None
         if self.state != DAMAGED or not found.portions:
-            self._is(READING)
+            self._is_read()
         if found.restarted:
             self.restarts += 1
             self.position = Position(found.run)
@@ -102,7 +104,7 @@ class Replica:
                 self.rows += table.num_rows
             else:
                 self.skipped += portion.rows
-            self._is(READING)
+            self._is_read()
             self.position = portion.position
             yield portion, table
 
@@ -111,6 +113,9 @@ class Replica:
         if self.state != DAMAGED:
             self.failures += 1
         self._is(DAMAGED, f"{error.what} {error.got}".strip())
+
+    def _is_read(self) -> None:
+        self._is(NOT_NEEDED if self.skipped and not self.rows else READING)
 
     def _is(self, state: str, detail: str = "") -> None:
         self.state, self.detail = state, detail

@@ -360,6 +360,21 @@ def test_floats_that_differ_in_their_last_bits_are_one_and_the_first_wins(algori
     assert output == [Insert(THIRD, 1, 5), END]
 
 
+@pytest.mark.parametrize("algorithm", [R3, R4, R3Minus, CleanseThenR1])
+@pytest.mark.parametrize("cut", [False, True])
+def test_an_adjust_finds_its_event_whatever_the_last_bits_of_its_floats(
+    algorithm: type[LogicalMerge], cut: bool
+) -> None:
+    first, again = ("x", 0.1 + 0.2), ("x", 0.3)
+    merge = algorithm(["a"])
+    output = run(merge, ("a", Insert(first, 1, 5)), ("a", Insert(("x", 0.4), 1, 5)))
+    if cut:
+        (merge,) = unflatten(decode(encode(flatten(merge))), algorithm(["a"]))
+    output += run(merge, ("a", Adjust(again, 1, 5, 9)), ("a", Adjust(("x", 0.4), 1, 5, 1)), ("a", END))
+    assert tdb(output) == TDB([(first, 1, 9)])
+    assert not merge.missteps
+
+
 def test_values_that_differ_by_more_are_two_events_and_told() -> None:
     merge = R3(["a", "b"], watch=Watch())
     run(merge, ("a", Insert((0.3, "k"), 1, 5)), ("a", END), ("b", Insert((0.3001, "k"), 1, 5)), ("b", END))

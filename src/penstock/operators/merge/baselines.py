@@ -144,24 +144,30 @@ class Cleanse:
         self.events: dict[Key, int] = {}
         self.order: list[tuple[int, str, str, Payload]] = []
         self.stable = MIN_TICK
+        self.likeness = Likeness()
 
     def push(self, element: Insert | Adjust | Punctuation) -> list[Element] | str:
         """Take an element; what is final and next in order comes out, or why it cannot be."""
         if isinstance(element, Punctuation):
             return self._release(element.value)
-        key = (element.vs, element.payload)
+        key = (element.vs, self.likeness.find(element.vs, element.payload))
         if isinstance(element, Insert):
             if key in self.events:
                 return REPEATED
             self.events[key] = element.ve
+            self.likeness.add(*key)
             heappush(self.order, (element.vs, *tie(element.payload), element.payload))
         elif self.events.get(key) != element.v_old:
             return "an adjust of an event that the input has not reported"
         elif element.ve == element.vs:
-            del self.events[key]
+            self._forget(key)
         else:
             self.events[key] = element.ve
         return []
+
+    def _forget(self, key: Key) -> None:
+        del self.events[key]
+        self.likeness.discard(*key)
 
     def _release(self, bound: int) -> list[Element]:
         out: list[Element] = []
@@ -174,7 +180,7 @@ class Cleanse:
             if vs >= bound or not RevisableMerge.is_final(end, bound):
                 break
             heappop(self.order)
-            del self.events[vs, payload]
+            self._forget((vs, payload))
             out.append(Insert(payload, vs, end))
         reached = bound if not self.order else min(bound, self.order[0][0])
         if reached > self.stable:

@@ -29,6 +29,8 @@ ALGORITHMS: dict[str, type[LogicalMerge]] = {
     "Cleanse + R1": CleanseThenR1,
 }
 _STRENGTH = {"R0": 0, "R1": 1, "R2": 2, "R3": 3, "R3-": 3, "Cleanse + R1": 3, "R4": 4}
+_KEYED = ("R2", "R3", "R3-", "Cleanse + R1")
+"""Those to which an event that is there twice is a mistake."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ def choose(properties: StreamProperties, asked: str | None = None, needs_index: 
             f"{asked} would not be right for these streams.",
             got=f"{', '.join(properties.describe())}; {proven.weaker}",
             hint=f"use {proven.name}, or declare what you know of the streams with properties=…",
+        )
+    if asked in _KEYED and properties.key is None and not properties.strictly_ordered:
+        raise MergeError(
+            f"{asked} would not be right for these streams.",
+            got=f"{', '.join(properties.describe())}; events may be there twice, since no key is known",
+            hint=f"use {proven.name} or R4, or declare a key with properties=…",
         )
     return Choice(asked, f"asked for; {proven.name} would do", "")
 

@@ -28,6 +28,7 @@ from penstock.operators.merge.ordered import R0, R1, R2
 from penstock.operators.merge.parts import (
     BagPart,
     CalendarPart,
+    CleansePart,
     DaysPart,
     HoldsPart,
     IndexPart,
@@ -75,7 +76,7 @@ PARTS = (
     ),
     _part(Counts, "counts", "inserts_in adjusts_in inserts_out adjusts_out removals_out waited missteps", of=PlainPart),
     _part(Misstep, "misstep", "input reason", "element"),
-    _part(Cleanse, "cleanse", "attribute events order stable"),
+    _part(Cleanse, "cleanse", "attribute events order stable", made="likeness", of=CleansePart),
     _part(Watch, "watch", made="found count unchecked forgotten_to records", of=WatchPart),
     _part(
         Trail,

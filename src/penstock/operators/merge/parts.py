@@ -140,6 +140,17 @@ class WatchPart(Part):
         value.records, value._due, value._likeness = _keyed(records), parts[due], _likeness(records)
 
 
+class CleansePart(Part):
+    """A Cleanse: the likeness of its events follows from them."""
+
+    def read(self, value: Any, kept: tuple[Any, ...], parts: list[Any]) -> None:
+        """With the likeness made anew."""
+        super().read(value, kept, parts)
+        value.likeness = Likeness()
+        for key in value.events:
+            value.likeness.add(*key)
+
+
 class CalendarPart(Part):
     """A calendar: the nodes that wait, by time; what each waits for, it knows itself."""
 

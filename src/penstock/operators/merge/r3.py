@@ -5,8 +5,8 @@ the output agree with the verdict on the events that it freezes: it introduces w
 does not have, moves ends that would freeze wrongly, and gives up what is done with. An event that is frozen in the
 output cannot be removed any more; where a verdict lacks it, it stays as it is until it is final.
 
-Where the majority decides and the columns of a key are known, the vote is by start and key (`election`): inputs that have
-other values for a key agree that there is such an event.
+Where the majority decides and the columns of a key are known, the vote is by start and key (`election`): inputs that
+have other values for a key agree that there is such an event.
 """
 
 from __future__ import annotations
