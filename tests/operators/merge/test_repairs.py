@@ -93,9 +93,12 @@ def test_the_values_that_most_inputs_give_are_believed_and_most_decide_whether_t
     most = [("a", Insert(("k", 1), 1, 2)), ("b", Insert(("k", 2), 1, 2)), ("c", Insert(("k", 2), 1, 2))]
     ends = [(name, END) for name in "abc"]
     assert keyed(*most, *ends)[0] == TDB([(("k", 2), 1, 2)])
-    assert keyed(*most[:1], *ends)[0] == TDB([])
-    assert keyed(*most[:2], *ends)[0] == TDB([(("k", 1), 1, 2)])
-    assert keyed(most[0], ("a", END), ("b", END), most[2], ("c", END))[0] == TDB([(("k", 1), 1, 2)])  # c comes late
+    other = [(name, Insert(("m", 0), 1, 2)) for name in "abc"]
+    m = (("m", 0), 1, 2)
+    assert keyed(*other, *most[:1], *ends)[0] == TDB([m])
+    assert keyed(*other, *most[:2], *ends)[0] == TDB([m, (("k", 1), 1, 2)])
+    late = [*other, most[0], ("a", END), ("b", END), most[2], ("c", END)]
+    assert keyed(*late)[0] == TDB([m, (("k", 1), 1, 2)])
 
 
 def test_those_that_have_an_event_decide_on_its_end() -> None:
@@ -326,8 +329,8 @@ def test_the_calendar_does_not_grow_with_the_adjusts_of_an_event(algorithm: type
 
 def test_r3_minus_gives_up_what_its_driver_does_not_have() -> None:
     merge = R3Minus(["a", "b"])
-    output = run(merge, ("b", Insert(X, 1, 5)), ("a", END))
-    assert tdb(output) == TDB([])
+    output = run(merge, ("b", Insert(X, 1, 5)), ("a", Insert(Y, 1, 5)), ("a", END))
+    assert tdb(output) == TDB([(Y, 1, 5)])
     assert not any(merge.ends.values())
 
 
