@@ -78,6 +78,11 @@ ALIKE = [
     (" ", "\n", "  ", " -- c\n", " /* c */ "),
 ]
 """Words that can often stand for one another."""
+SLIPS = """
+, , , . ( ) AS AS ALL DISTINCT NOT * - = 'z' 2 v k IS IN AND BETWEEN CASE WHEN THEN ELSE END UNION ; FROM
+"""
+SMALL = SLIPS.split()
+_WORD = re.compile(r"'(?:[^'\\]|\\.|'')*'|\[[^\]]*\]|`[^`]*`|[\d.]*\d(?:e-?\d+)?|\w+|<=>|[<>!=|]+|[^\s\w]")
 _TOKEN = re.compile(r"\s+|\w+|.", re.DOTALL)
 
 
@@ -103,6 +108,23 @@ def mutated(random_: random.Random) -> str:
     for _ in range(random_.choice((1, 1, 1, 2, 2, 3, 3, 5, 9))):
         _change(parts, random_)
     return "".join(parts)
+
+
+def slipped(random_: random.Random) -> str:
+    """A query of the corpus, or one made at random, with a slip or two: a small word too many, or one missing."""
+    made = random_.random() < 0.3
+    parts = _WORD.findall(Maker(random_).query().penstock if made else random_.choice(corpus()))
+    for _ in range(random_.choice((1, 1, 1, 2))):
+        at = random_.randrange(len(parts))
+        match random_.randrange(4):
+            case 0:
+                parts[at : at + 1] = []
+            case 1:
+                parts[at:at] = [parts[at]]
+            case _:
+                parts[at:at] = [random_.choice(SMALL)]
+        parts = parts or ["SELECT"]
+    return " ".join(parts)
 
 
 def _change(parts: list[str], random_: random.Random) -> None:

@@ -329,10 +329,9 @@ class ExpressionBinder:
     def condition(self, node: exp.Expr) -> Expression:
         """The function IF."""
         test, then, other = (self.reading.part(node, arg) for arg in ("this", "true", "false"))
-        if test is None or then is None:
-            raise self.error("IF takes a condition and one or two values.", node)
-        otherwise = self.bind(other) if other is not None else None
-        return self.chosen([self.predicate(test)], [self.bind(then)], otherwise, node)
+        if test is None or then is None or other is None:
+            raise self.error("IF takes a condition and two values.", node, hint="use CASE for one value")
+        return self.chosen([self.predicate(test)], [self.bind(then)], self.bind(other), node)
 
     def null_if(self, node: exp.Expr) -> Expression:
         """The first value, or null if it equals the second."""

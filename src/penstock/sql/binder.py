@@ -2,8 +2,9 @@
 
 Names are checked against the catalog, types are derived, window clauses are given their meaning. `FROM a UNION b` is
 bag union; `SELECT … UNION SELECT …` removes duplicates, `UNION ALL` does not. ORDER BY and LIMIT have no meaning on a
-stream without end and are refused. So is every part of the text that nothing here reads (`reading.py`). SELECTs with
-aggregates are bound in `bind_grouping.py`, window clauses in `bind_window.py`.
+stream without end and are refused. So is every part of the text that nothing here reads (`reading.py`), or that the
+parser passed over (`shape.py`). SELECTs with aggregates are bound in `bind_grouping.py`, window clauses in
+`bind_window.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_tw
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
 from penstock.sql.scope import Scope, aggregate_name
-from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, parse
+from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, check_shape, parse
 
 _NO_MEANING = {
     "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
@@ -45,7 +46,9 @@ def bind(sql: str, catalog: Catalog) -> Node:
     with room_to_recurse():
         try:
             tree, clauses = parse(sql)
-            return settled(bind_tree(tree, clauses, sql, catalog))
+            node = bind_tree(tree, clauses, sql, catalog)
+            check_shape(sql)
+            return settled(node)
         except RecursionError:  # whoever calls has used up the room
             raise QueryError(
                 "The query is nested too deeply.", sql=sql, line=1, column=1, hint="use WITH for parts of it"

@@ -30,7 +30,9 @@ _SCALAR = (
     "floor greatest hour if ifnull int lcase least len length like lower minute mod month nullif nvl second sqrt "
     "string substr substring timestamp to_timestamp trim ucase upper year"
 )
-_FUNCTIONS = [*_SCALAR.upper().split(), *(name.upper() for record in RECORDS for name in record.names)]
+SCALAR_FUNCTIONS = frozenset(_SCALAR.upper().split())
+"""Those of the functions that are of one row."""
+_FUNCTIONS = [*SCALAR_FUNCTIONS, *(name.upper() for record in RECORDS for name in record.names)]
 _WITH_WORDS_INSIDE = (
     "and broadcast broadcastjoin cast ceil extract floor mapjoin merge mergejoin or overlay position shuffle_hash "
     "shuffle_replicate_nl shufflemerge substr substring trim try_cast"

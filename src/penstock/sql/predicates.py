@@ -13,7 +13,7 @@ from penstock.plan.nodes import Node, Source
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.dialect import room_to_recurse
 from penstock.sql.reading import Reading
-from penstock.sql.tokens import parse_expression
+from penstock.sql.tokens import check_shape_of_expression, parse_expression
 
 
 def source_of(catalog: Catalog, name: str) -> Node | None:
@@ -60,6 +60,7 @@ def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog
         with room_to_recurse():
             bound = ExpressionBinder(catalog, reading, resolve).predicate(tree)
             reading.finish(tree)
+            check_shape_of_expression(text)
         return bound
     except QueryError as error:
         raise StreamError(

@@ -1,13 +1,12 @@
 """From the papers' dialect to tokens that sqlglot parses.
 
 The text is tokenised once and the token list is rewritten, so that every token keeps its place in the user's text and
-errors point there. Four rewrites, in this order:
+errors point there. Three rewrites, in this order:
 
 1. spelling: `GROUP-BY`, `GROUPBY` and the union sign;
 2. window clauses in square brackets are taken out and a marker is put first in the select list they belong to, with the
    comma that a clause leaves before `WHERE` or at the end;
-3. commas with nothing behind them are refused, since the parser would drop them;
-4. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`.
+3. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import QueryError
 from penstock.sql.clause import KEYWORDS, ClauseReader, WindowClause, column_of
 from penstock.sql.dialect import DIALECT, NESTING, line_and_column
+from penstock.sql.shape import check_expression, check_query
 
 MARKER = "[window clause]"
 """The name of the function that stands for a clause: nobody can write one of that name."""
@@ -32,10 +32,6 @@ HOW_WINDOWS_ARE_WRITTEN = "write a window clause in brackets: [RANGE …, SLIDE 
 _AFTER_FROM = {
     TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
     TokenType.SEMICOLON,
-}  # fmt: skip
-_ENDS_A_LIST = {
-    TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT,
-    TokenType.SEMICOLON, TokenType.R_PAREN, TokenType.UNION, TokenType.COMMA, TokenType.END,
 }  # fmt: skip
 _OF_THE_PARSER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>")
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET}
@@ -53,7 +49,6 @@ def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
     _check_nesting(tokens, sql)
     _refuse_other_windows(tokens, sql)
     tokens, clauses = _take_clauses(tokens, sql)
-    _refuse_loose_commas(tokens, sql)
     trees = _trees(_stream_unions(tokens), sql)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise _error("One SELECT is expected.", tokens[0], sql, got=tokens[0].text[:60])
@@ -92,6 +87,16 @@ def parse_expression(text: str) -> exp.Expr:
     if len(trees) != 1:
         raise QueryError("One expression is expected.", sql=text, line=1, column=1, got=text[:60])
     return trees[0]
+
+
+def check_shape(sql: str) -> None:
+    """Refuse a query that was read, but has something in it that the parser passed over."""
+    check_query(_spelling(_tokens(sql)), sql)
+
+
+def check_shape_of_expression(text: str) -> None:
+    """Refuse an expression that was read, but has something in it that the parser passed over."""
+    check_expression(_tokens(text), text)
 
 
 def _tokens(sql: str) -> list[Token]:
@@ -244,13 +249,6 @@ def _take_clauses(tokens: list[Token], sql: str) -> tuple[list[Token], list[Wind
             scopes[-1][1] = True
         i += 1
     return result, clauses
-
-
-def _refuse_loose_commas(tokens: list[Token], sql: str) -> None:
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        loose = following is None or following.token_type in _ENDS_A_LIST
-        if token.token_type == TokenType.COMMA and loose and sql[token.start : token.start + 1] == ",":
-            raise _error("Something is missing after the comma.", token, sql, got=",", hint="leave the comma out")
 
 
 def _stream_unions(tokens: list[Token]) -> list[Token]:
