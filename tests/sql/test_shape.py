@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import penstock as pk
 from penstock.errors import PenstockError, QueryError, StreamError
 from penstock.sql.binder import bind
-from penstock.sql.tokens import check_shape
+from penstock.sql.dialect import PenstockDialect
+from penstock.sql.tokens import check_shape, other_meaning
 from tests.judge.queries import Maker
 from tests.judge.syntax import Parser, spelt
 from tests.sql.mutations import corpus, mutated, slipped
@@ -106,6 +107,13 @@ def test_what_is_passed_over_is_refused_at_its_place(case: tuple[str, ...]) -> N
 @pytest.mark.parametrize("sql", TAKEN)
 def test_what_is_a_query_is_taken(sql: str) -> None:
     bind(sql, catalog())
+
+
+def test_every_word_that_is_free_for_a_function_can_be_called() -> None:
+    words = [w for w in PenstockDialect.Tokenizer.KEYWORDS if w.isidentifier() and other_meaning(w) is None]
+    assert len(words) > 100
+    for word in words:
+        check_shape(f"SELECT {word}(v) AS x, v + {word}(1, 2) AS y FROM s WHERE {word}(v) > 1")
 
 
 def test_a_place_is_counted_over_lines() -> None:
