@@ -1,8 +1,13 @@
 """Penstock: exact continuous SQL over late, revised, replicated and bursty streams, in-process and on Spark."""
 
+import logging
+
 from penstock.errors import PenstockError
 from penstock.flow import Flow
 from penstock.flow.merging import merge
+from penstock.flow.query import Query
+from penstock.flow.run import Run
+from penstock.flow.run_progress import RunProgress
 from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
 from penstock.model.progress import bounded, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
@@ -13,6 +18,9 @@ from penstock.storage.retention import Retention
 
 __version__ = "0.1.0"
 
+# Quiet unless the program that uses it asks: logging.basicConfig(level="INFO").
+logging.getLogger("penstock").addHandler(logging.NullHandler())
+
 __all__ = [
     "END_OF_TIME",
     "TDB",
@@ -21,7 +29,10 @@ __all__ = [
     "Insert",
     "PenstockError",
     "Punctuation",
+    "Query",
     "Retention",
+    "Run",
+    "RunProgress",
     "StreamProperties",
     "bounded",
     "equivalent",

@@ -39,7 +39,7 @@ def test_memory_stays_flat() -> None:
     execution = query.execution()
     seen: list[tuple[int, int]] = []
     results = 0
-    for item in query.batches(execution):
+    for item in query.items(execution):
         results += len(item) if isinstance(item, Batch) else 0
         if not seen or execution.counts.read - seen[-1][0] >= ROWS // 20:
             seen.append((execution.counts.read, resident()))

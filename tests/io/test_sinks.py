@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -114,3 +115,21 @@ def test_a_null_alone_on_its_line_is_written_as_a_record(
     query: Any = pk.Flow().stream("s", rows, time="t", schema=f"t bigint, v {type_}").query("SELECT v FROM s")
     query.start(tmp_path / "out.csv").wait()
     assert (tmp_path / "out.csv").read_text() == text
+
+
+def test_rows_that_come_one_by_one_are_one_group_of_a_parquet_file(tmp_path: Path) -> None:
+    rows = ({"t": t} for t in range(500))
+    run = (
+        pk.Flow().stream("s", rows, time="t", schema="t bigint").query("SELECT t FROM s").start(tmp_path / "o.parquet")
+    )
+    run.wait()
+    written = pq.ParquetFile(tmp_path / "o.parquet")
+    assert (written.metadata.num_row_groups, written.read()["t"].to_pylist()) == (1, list(range(500)))
+
+
+def test_text_files_are_written_as_rows_come(tmp_path: Path) -> None:
+    for ending, first in (("csv", '"t"\n1\n'), ("jsonl", '{"t": 1}\n')):
+        sink = open_sink(tmp_path / f"o.{ending}")
+        sink.write(pa.table({"t": [1]}))
+        assert (tmp_path / f"o.{ending}.partial").read_text() == first
+        sink.close()

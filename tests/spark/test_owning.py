@@ -164,10 +164,10 @@ def test_a_record_has_what_others_build_on(spark: Any, tmp_path: Path) -> None:
     record = json.loads((tmp_path / "flow/talkers/log/000000000001.json").read_text())
     assert (record["number"], record["batch"], record["generation"]) == (1, 1, 1)
     assert record["totals"]["read"] == progress["read"]
-    assert record["frontier"] == progress["frontier"]
+    assert record["frontier"] == progress["bound_ticks"]
     assert record["positions"][0].startswith("v")
     newest = scenario.START + 60 * scenario.SECOND
-    assert record["greatest"] == {"main": newest, "": progress["frontier"] - 10 * scenario.SECOND}
+    assert record["greatest"] == {"main": newest, "": progress["bound_ticks"] - 10 * scenario.SECOND}
     assert load(base64.b64decode(record["trackers"]["main"]["state"])) == newest
     assert progress["bound"] == "2026-01-01 00:00:50"  # windows that end before are closed
 
@@ -185,4 +185,4 @@ def test_garbage_in_the_control_folder_is_a_dead_letter(spark: Any, tmp_path: Pa
     dead = pd.read_parquet(tmp_path / "flow" / "q" / "dead")
     assert list(dead["reason"]) == ["not a bound of a stream, in the control folder"] * 4
     assert set(dead["row"]) == {"garbage ?", *texts[1:]}
-    assert (run.progress["dead"], run.progress["read"], run.progress["frontier"]) == (4, len(rows) + 4, 1000)
+    assert (run.progress["dead"], run.progress["read"], run.progress["bound_ticks"]) == (4, len(rows) + 4, 1000)

@@ -65,7 +65,7 @@ def in_process(rows: Rows, ratio: int) -> Timing:
     flow = Flow().stream("main", rows.table, time="ts", progress=bounded(f"{DISORDER} seconds"))
     q: Any = flow.query(query(ratio))
     started = time.perf_counter()
-    tables = [b.visible() for b in q.batches(q.execution()) if isinstance(b, Batch)]
+    tables = [b.visible() for b in q.items() if isinstance(b, Batch)]
     seconds = time.perf_counter() - started
     result = pa.concat_tables(tables)
     return Timing(seconds, rows.count, fingerprint(*(result[c].to_numpy() for c in ("wid", "k", "n", "m"))))

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.errors import QueryError, StreamError
+from penstock.flow.drawing import html_text
 from penstock.flow.local import LocalQuery
+from penstock.flow.pyspark_names import PySparkNames
+from penstock.flow.query import Query
 from penstock.flow.replicas import merge_node
 from penstock.flow.user_code import NAME, register_aggregate, register_function
 from penstock.io.infer import parse_schema
@@ -32,11 +35,8 @@ from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.sql.binder import bind
 from penstock.sql.predicates import punctuation_predicate
 
-if TYPE_CHECKING:
-    from penstock.flow.spark import SparkQuery
 
-
-class Flow:
+class Flow(PySparkNames):
     """Streams and the queries over them, run by one engine."""
 
     def __init__(self, spark: Any = None, path: str | None = None) -> None:
@@ -55,6 +55,31 @@ class Flow:
     def engine(self) -> str:
         """`local` or `spark`."""
         return "local" if self.spark is None else "spark"
+
+    @property
+    def streams(self) -> dict[str, StreamInfo]:
+        """The declared streams by name: columns, time, progress."""
+        return {info.name: info for info in self._infos()}
+
+    def __repr__(self) -> str:
+        return f"<flow, {self._where}>\n" + "\n".join(self._listed())
+
+    def _repr_html_(self) -> str:
+        """A flow in a notebook."""
+        return html_text(f"flow, {self._where}", "\n".join(self._listed()))
+
+    @property
+    def _where(self) -> str:
+        return "in-process" if self.spark is None else f"on Spark, {self.path or 'without a path'}"
+
+    def _listed(self) -> list[str]:
+        lines = [f"stream {i.name}: {i.schema.ddl}; time {i.schema.time}, {i.progress}" for i in self._infos()]
+        lines += [f"merged stream {name}" for name in self.catalog.views]
+        lines += [f"function {name}" for name in self.catalog.functions]
+        return lines + [f"aggregate {name}" for name in self.catalog.aggregates]
+
+    def _infos(self) -> list[StreamInfo]:
+        return list(self.catalog.streams.values())
 
     def stream(
         self,
@@ -253,7 +278,7 @@ class Flow:
 
         return watermarked(found.name, self._sources[found.name.lower()], found.progress, self.catalog)
 
-    def query(self, sql: str, name: str | None = None) -> LocalQuery | SparkQuery:
+    def query(self, sql: str, name: str | None = None) -> Query:
         """A query over the declared streams; nothing runs yet, but everything is checked."""
         if not isinstance(sql, str):
             raise QueryError("A query is a text.", got=repr(sql)[:200], hint="flow.query('SELECT … FROM …')")

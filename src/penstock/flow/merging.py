@@ -22,7 +22,6 @@ from typing import Any
 from penstock.errors import CheckpointError, DivergenceError, MergeError
 from penstock.flow.flow import Flow
 from penstock.flow.local import LocalQuery
-from penstock.flow.pulling import Exhausted, Pulling
 from penstock.flow.replicas import check_schemas
 from penstock.model.elements import Adjust, Element, Insert
 from penstock.model.likeness import EXACT_TYPES
@@ -42,6 +41,7 @@ from penstock.operators.merge.r3 import R3
 from penstock.operators.merge.revisable import LEADING, RevisableMerge
 from penstock.operators.merge.trail import Trail
 from penstock.operators.state import open_page, open_snapshot, seal_snapshot
+from penstock.runtime.pulling import Exhausted, Pulling
 
 Source = Iterable[Element] | LocalQuery
 _ANYTHING = StreamProperties(insert_only=False)
@@ -83,7 +83,7 @@ class Merge:
         check_options({*named, *self._away}, policy, lag, driver, on_divergence)
         check_schemas({n: s.schema for n, s in named.items() if isinstance(s, LocalQuery)})
         self._sources: dict[str, Source] = named
-        self._pulling: Pulling | None = None
+        self._pulling: Pulling[Element] | None = None
         self._pending: list[Element] = []
         self._missteps: deque[Misstep] = deque(maxlen=KEPT)
         """As many are kept as divergences are; all are counted."""
@@ -123,7 +123,8 @@ class Merge:
         An input whose source fails, or stops without having ended, leaves the merge if another one can go on without
         it (`failures` has the errors).
         """
-        self._pulling = pulling = Pulling()
+        pulling: Pulling[Element] = Pulling()
+        self._pulling = pulling
         for name, source in self._sources.items():
             pulling.add(name, _elements(source))
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from copy import copy
+from dataclasses import asdict
 from functools import reduce
 from typing import Any
 
@@ -14,7 +16,7 @@ from penstock.engines.spark.buckets import UNREMEMBERED, checked_buckets
 from penstock.engines.spark.entrance import BatchEntrance
 from penstock.engines.spark.explain import spread_in_words
 from penstock.engines.spark.files import files_named
-from penstock.engines.spark.run import SparkRun, start
+from penstock.engines.spark.run import start
 from penstock.engines.spark.serving import check_can_host
 from penstock.engines.spark.session import other_meaning
 from penstock.engines.spark.sources import SparkSource
@@ -23,7 +25,10 @@ from penstock.engines.spark.support import STREAMING, batch_support
 from penstock.engines.spark.types import spark_ddl
 from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.query import Query
+from penstock.flow.results import Results
+from penstock.flow.spark_run import SparkRun
 from penstock.model.accounts import Counts, DeadLimit
+from penstock.model.elements import Element
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.plan.catalog import Catalog
 from penstock.plan.explain import explain
@@ -31,6 +36,7 @@ from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import spark_batch, spark_streaming
 from penstock.plan.rules.settle import settled_for
+from penstock.storage.home import checked_name
 from penstock.storage.retention import Retention
 
 
@@ -59,13 +65,19 @@ class SparkQuery(Query):
                 where=name,
                 hint="read all of its inputs the same way",
             )
-        self.is_streaming = streaming.pop()
-        if not self.is_streaming:  # a batch is given what revisions come to
+        self._streaming = streaming.pop()
+        if not self._streaming:  # a batch is given what revisions come to
             plan = self.plan = settled_for(plan, "a batch")
+        self.engine = "Spark streaming" if self._streaming else "Spark batch"
         arrivals = {name for name, source in self._sources.items() if source.arrival is not None}
         supported = STREAMING if self.is_streaming else batch_support(plan, arrivals)
-        check(plan, "Spark streaming" if self.is_streaming else "Spark batch", supported)
+        check(plan, self.engine, supported)
         self._planned()
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the query reads streaming DataFrames, so that it can only be started."""
+        return self._streaming
 
     def _planned(self) -> Physical:
         """How the query runs: hosted in Spark's workers, or in batch by Spark's own operators where these can.
@@ -173,10 +185,49 @@ class SparkQuery(Query):
                 limit.check(Counts(read=read, dead=self.dead_letters.count()), self.name, at_end=True)
             return self.df.toArrow().cast(self.form.arrow)
 
+    def elements(self, *, max_dead: float | None = None) -> Results[Element]:
+        """On Spark elements stay where they are made."""
+        raise UnsupportedError(
+            "Elements do not leave Spark one by one.",
+            where=self.name,
+            hint="q.start(sink) writes results as they come; q.batches() and q.df have those of bounded inputs; "
+            "elements() is in-process, pk.Flow()",
+        )
+
+    def batches(self, *, max_dead: float | None = None) -> Results[pa.Table]:
+        """The result over bounded inputs; Spark gives it at once, so it is one table."""
+
+        def portions() -> Generator[tuple[pa.Table], None, None]:
+            yield (self.collect(max_dead=max_dead),)
+
+        return Results(portions())
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Where the rows of bounded inputs go; Spark runs over the input to count them."""
+        if self.is_streaming:
+            raise StreamError("A streaming query is counted while it runs.", where=self.name, hint="run.progress")
+        if self._planned().is_hosted:
+            counts = self.hosted().batch_counts()
+        else:
+            entrance = BatchEntrance(self.catalog, self._sources)
+            counts = Counts(
+                late=self.late.count(),
+                on_time=sum(entrance.on_time(n).count() for n in self._nodes),
+                punctuation=sum(entrance.punctuation(n) for n in self._nodes),
+            )
+            letters = dict(self.dead_letters.groupBy("operator").count().collect())
+            counts.dead = letters.pop(None, 0)
+            counts.failed = sum(letters.values())
+            counts.read = sum(s.frame.count() + len(s.unread) for s in self._sources.values())
+        counts.check(self.name)
+        return asdict(counts)
+
     def start(
         self,
         sink: Any,
         *,
+        name: str | None = None,
         trigger: Mapping[str, Any] | None = None,
         late: Any = None,
         dead_letters: Any = None,
@@ -184,22 +235,10 @@ class SparkQuery(Query):
         retention: Retention | None = None,
         max_dead: float | None = None,
     ) -> SparkRun:
-        """Run as a streaming query.
+        """Run as a streaming query, see `Query.start`.
 
-        Args:
-            sink: a folder for parquet files, as a path or a URI; or a function that is given a DataFrame and a number
-                of the micro-batch, the same number if it is called again after a crash.
-            trigger: as for `DataStreamWriter.trigger`, such as `{"availableNow": True}`.
-            late: a sink for late rows; with a flow path they are kept there if this is None.
-            dead_letters: a sink for dead letters, likewise.
-            buckets: over how many parts the state is spread, as many as Spark has cores unless said otherwise; what a
-                query first started with stays.
-            retention: how long late rows, dead letters and records are kept, and whether small files are compacted.
-            max_dead: so many dead letters, or such a fraction of the rows, are borne since the query was first
-                started; with more the run fails, after the micro-batch was kept.
-
-        Returns:
-            The run.
+        Dead letters are counted by `max_dead` since the query was first started; with more the run fails after the
+        micro-batch was kept.
         """
         if not self.is_streaming:
             raise StreamError(
@@ -214,4 +253,12 @@ class SparkQuery(Query):
                 hint="pk.Flow(spark, path='flows/x')",
             )
         asked = None if buckets is None else checked_buckets(buckets)
-        return start(self, sink, trigger, late, dead_letters, asked, retention, DeadLimit(max_dead))
+        named = self if name is None else self._named(name)
+        limit = DeadLimit(max_dead)
+        return SparkRun(named, start(named, sink, trigger, late, dead_letters, asked, retention, limit))
+
+    def _named(self, name: str) -> SparkQuery:
+        """The same query under another name, and so with a home of its own."""
+        other = copy(self)
+        other.name = checked_name(name)
+        return other

@@ -31,6 +31,8 @@ class LocalSource:
     """What was given, where that is files."""
     insert_only: bool = True
     """Whether it is known that nothing is revised."""
+    ahead: int | None = None
+    """How many items may be read before they are wanted, of a source that may block; others are read when wanted."""
 
 
 def list_source(source: Sequence[object], columns: Schema, *, may_revise: bool) -> LocalSource:

@@ -21,6 +21,9 @@ from penstock.model.text import write_bytes
 from penstock.storage.files import place_of
 from penstock.storage.holding import Hold
 
+GROUP = 20_000
+"""So many rows are written to a parquet file together."""
+
 
 class Sink(Protocol):
     """Takes tables until it is closed."""
@@ -88,6 +91,9 @@ class FileSink:
         self.partial = place_of(f"{path}.partial")
         self.stream: Any = None
         self.writer: Any = None
+        self._rows = 0
+        self._held: list[pa.Table] = []
+        """Small tables for a parquet file, which nobody can read before it is closed: one group of rows for them."""
         with self._told():
             self.hold = Hold(self.place, self.partial)
 
@@ -111,7 +117,12 @@ class FileSink:
         if self.stream is None:
             self._open(table.schema)
         with self._told():
-            if self.writer is not None:
+            if self.kind == "parquet":
+                self._held.append(table)
+                self._rows += table.num_rows
+                if self._rows >= GROUP:
+                    self._flush()
+            elif self.writer is not None:
                 self.writer.write_table(table)
             else:
                 self.stream.write("".join(as_json(row) + "\n" for row in table.to_pylist()).encode())
@@ -137,10 +148,16 @@ class FileSink:
         if self.stream is None:
             return False
         with self._told():
+            self._flush()
             if self.writer is not None:
                 self.writer.close()
             self.stream.close()
         return True
+
+    def _flush(self) -> None:
+        if self._held:
+            self.writer.write_table(pa.concat_tables(self._held))
+            self._held, self._rows = [], 0
 
 
 class _CSV:

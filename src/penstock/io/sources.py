@@ -27,6 +27,9 @@ from penstock.model.schema import Schema
 from penstock.storage.parquet_files import read_parquet
 
 T = TypeVar("T")
+ROWS_AHEAD = 256
+BATCHES_AHEAD = 4
+"""Of an iterable and of a reader of Arrow batches."""
 
 
 def open_source(
@@ -86,7 +89,7 @@ def _open(
         final = declared or ready(infer.from_arrow(source.schema, time, time_format))
         _require(final, source.schema.names)
         batches = _once(source)
-        return LocalSource(final, lambda: _conformed(final, batches(), source.schema))
+        return LocalSource(final, lambda: _conformed(final, batches(), source.schema), ahead=BATCHES_AHEAD)
     if isinstance(source, Sequence) and not isinstance(source, bytes | bytearray):
         if source and not any(isinstance(item, Mapping | Insert | Adjust | Punctuation) for item in source):
             raise StreamError("A list must hold dictionaries, elements or paths.", got=type(source[0]).__name__)
@@ -227,4 +230,4 @@ def _iterable_source(source: Iterable[object], declared: Schema | None, *, may_r
             else:
                 yield form.item(item)
 
-    return LocalSource(form.schema, read, insert_only=not may_revise)
+    return LocalSource(form.schema, read, insert_only=not may_revise, ahead=ROWS_AHEAD)

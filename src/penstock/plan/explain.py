@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.plan.nodes import Node
 from penstock.plan.physical import Physical
 
 
@@ -17,6 +18,20 @@ def explain(plan: Physical, *, properties: bool = True) -> str:
             lines.append(f"{stem}{bar}   {', '.join(at.node.properties.describe())}")
         for i, below in enumerate(at.inputs):
             last = i == len(at.inputs) - 1
+            visit(below, stem + "+- ", stem + ("   " if last else "|  "))
+
+    visit(plan, "", "")
+    return "\n".join(lines)
+
+
+def outline(plan: Node) -> str:
+    """The tree of what is computed, without how."""
+    lines: list[str] = []
+
+    def visit(node: Node, lead: str, stem: str) -> None:
+        lines.append(lead + node.label)
+        for i, below in enumerate(node.inputs):
+            last = i == len(node.inputs) - 1
             visit(below, stem + "+- ", stem + ("   " if last else "|  "))
 
     visit(plan, "", "")

@@ -1,7 +1,9 @@
 """One run of a query in-process: sources in, elements out, late rows and dead letters kept apart.
 
-Several streams are read in turn, a batch from each. At the end of each of them a closing punctuation is implied, so
-that a stream that has ended holds back no other, and every window up to the last row's is put out.
+Several streams are read in turn, a batch from each; those that may block, if the caller names them, beside the others,
+so that they hold nobody up (`runtime.pulling` says what order that gives). At the end of each of them a closing
+punctuation is implied, so that a stream that has ended holds back no other, and every window up to the last row's is
+put out.
 
 While sources are `run`, what comes of one element is handed on in portions as it is made, so a bound that closes very
 many windows never has them all in memory. Whoever touches the execution meanwhile has the element run to its end first,
@@ -10,7 +12,8 @@ and whoever feeds it by hand is given all that comes of an item at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -22,9 +25,12 @@ from penstock.errors import PenstockError, SourceError, StreamError, reason_of
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
-from penstock.model.elements import Punctuation, is_whole
+from penstock.model.elements import Punctuation, is_whole, linear
 from penstock.model.letters import DEAD_SCHEMA, late_schema
+from penstock.model.time import END_OF_TIME, Domain
+from penstock.operators.progress.ingest import RowIngest
 from penstock.plan.catalog import Catalog
+from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
@@ -32,6 +38,7 @@ from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
 from penstock.runtime.graph import QueryGraph
 from penstock.runtime.lane import Lane, at_rest, lane_of
+from penstock.runtime.pulling import Exhausted, Pulling
 from penstock.runtime.side_outputs import SideOutputs
 
 __all__ = ["DEAD_SCHEMA", "Counts", "LocalExecution", "Opener", "SideOutputs", "late_schema"]
@@ -39,6 +46,8 @@ __all__ = ["DEAD_SCHEMA", "Counts", "LocalExecution", "Opener", "SideOutputs", "
 Item = Batch | DeadLetter | Punctuation
 Outputs = list[Batch | Punctuation]
 Opener = Callable[[], Iterator[Item]]
+MUCH = 1000
+"""A run that is stopped leaves an element of which more rows than this have come out as it is."""
 
 
 class LocalExecution:
@@ -57,7 +66,13 @@ class LocalExecution:
         self.graph.side = self.side.take
         self.settled = Counts()
         """Where rows had gone when somebody last looked between two elements."""
+        self.taken = 0
+        """How many items of sources `run` has taken."""
+        self.begun = threading.Event()
+        """Set when `run` has opened its sources, or will not."""
         self._read = 0
+        self._pulling: Pulling[Item] | None = None
+        self._finishing: bool | None = None
         self._gate = Gate()
         self._under_way: Iterator[None] | None = None
 
@@ -175,51 +190,90 @@ class LocalExecution:
             self.graph.restore(snapshot)
 
     def run(
-        self, sources: Mapping[str, Opener], max_dead: float | None = None, stopped: Callable[[], object] | None = None
+        self,
+        sources: Mapping[str, Opener],
+        max_dead: float | None = None,
+        stopped: Callable[[], object] | None = None,
+        *,
+        live: Mapping[str, int] | None = None,
+        between: Callable[[], object] | None = None,
     ) -> Iterator[Batch | Punctuation]:
         """Read every source to its end, a batch from each in turn, then close.
 
         Args:
             sources: how to open each stream.
             max_dead: how many dead letters are borne, see `DeadLimit`.
-            stopped: asked between two outputs, while there is more to do; once it says so the run ends as it is, and
-                what is open stays open.
+            stopped: asked between two elements, and within one of which much comes out, while there is more to do;
+                once it says so the run ends as it is, and what is open stays open. Items that live sources gave by then
+                are taken first.
+            live: streams whose sources may block, with how many items may be read ahead of each: they are read beside
+                the others. Without it the caller waits for whichever has its turn.
+            between: called after every item, when it is known what became of it.
         """
         limit = DeadLimit(max_dead)
-        stopped = stopped if stopped is not None else (lambda: False)
-        if not callable(stopped):
-            raise StreamError("stopped is asked, so it is a function.", got=repr(stopped)[:200])
+        stopped = stopped if stopped is not None else _never
+        between = between if between is not None else _never
+        if not callable(stopped) or not callable(between):
+            raise StreamError("stopped and between are called, so they are functions.", got=repr((stopped, between)))
+        ahead = _checked_ahead(live)
         reading = {name: _opened(name, sources) for name in self.streams}
-        while reading and not stopped():
-            for name, items in list(reading.items()):
-                item = _next(name, items)
-                if item is None:
+        pulling: Pulling[Item] = Pulling(turn=1)
+        self._pulling = pulling
+        for name, items in reading.items():
+            pulling.add(name, items, ahead.get(name.lower()))
+        self.begun.set()
+        if self._finishing is not None:
+            pulling.halt(at_rest=False)
+        is_cut = bool(stopped())
+        try:
+            for name, item in pulling if not is_cut else ():
+                if isinstance(item, Exhausted):
+                    if item.error is not None:
+                        raise _failed(name, item.error)
                     del reading[name]
                     steps = partial(self.graph.end_steps, name)
                 else:
+                    self.taken += 1
                     steps = partial(self._steps, name, item)
                 yield from self._in_portions(steps, stopped)
+                between()
                 limit.check(self.settled, self.plan.label, self.side.last)
-                if (reading or self._under_way is not None) and stopped():
+                if self._under_way is not None:
                     return
+                if not is_cut and reading and stopped():
+                    is_cut = True
+                    pulling.halt(at_rest=True)
+            if reading and (is_cut or self._finishing is None):
+                stopped()  # so that whoever stopped it knows that there was more
+                return
+            yield from self._closed(reading, stopped)
+            between()
+        finally:
+            self._pulling = None
+            pulling.close()
         self.settled.check(self.plan.label)
         limit.check(self.settled, self.plan.label, self.side.last, at_end=True)
 
     def _in_portions(
         self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]
     ) -> Iterator[Batch | Punctuation]:
-        """Run an element, and hand on what comes out before the rest of it is run."""
+        """Run an element, and hand on what comes out before the rest of it is run.
+
+        Once stopped, one of which much has come out stays under way; any other is run to its end.
+        """
         with self._alone():
             steps = self._under_way = begin()
-        more = True
-        while more and not stopped():
+        more, rows = True, 0
+        while more and not (rows >= MUCH and stopped()):
             with self._gate.alone(), at_rest(self.lanes.values()):
                 # What is no longer under way was run to its end by somebody else.
                 more = self._under_way is steps and next(steps, self) is not self
                 if not more:
                     self._under_way = None
                 found = self._collect()
-            yield from found
+            for item in found:
+                rows += len(item) if isinstance(item, Batch) else 0
+                yield item
 
     @property
     def counts(self) -> Counts:
@@ -246,6 +300,69 @@ class LocalExecution:
             failed=self.side.failed,
         )
 
+    # Of a run that goes on, from any thread
+
+    def halt(self) -> None:
+        """`run` is to ask at once whether it is stopped, also while every source is silent."""
+        pulling = self._pulling
+        if pulling is not None:
+            pulling.halt(at_rest=True)
+
+    def finish(self, *, for_good: bool = False) -> None:
+        """`run` reads live sources no further, and those at rest to their end; then it closes all streams."""
+        self._finishing = bool(for_good)
+        pulling = self._pulling
+        if pulling is not None:
+            pulling.halt(at_rest=False)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether `run` was begun and reads nothing any more."""
+        return self.begun.is_set() and self._pulling is None
+
+    def process_available(self) -> None:
+        """Until `run` has taken everything that the sources gave, and waits for more, or is over."""
+        pulling = self._pulling
+        if pulling is not None:
+            pulling.wait_until_idle()
+
+    def say(self, stream: str, punctuation: Punctuation) -> None:
+        """`run` takes a bound from outside, as if the stream had said it."""
+        self._check_item(self._known(stream), punctuation)
+        pulling = self._pulling
+        if pulling is not None:
+            name = next(n for n in self.streams if n.lower() == stream.lower())
+            pulling.say(name, punctuation)
+
+    def _closed(self, reading: Iterable[str], stopped: Callable[[], object]) -> Iterator[Batch | Punctuation]:
+        """Close the streams that had not ended when `finish` was called."""
+        known = [tick for tick in self.newest().values() if tick is not None]
+        closing = closing_bound(self.plan, max(known)) if known else None
+        if not known and not self._finishing:
+            return
+        bound = END_OF_TIME if self._finishing or closing is None else closing
+        for name in reading:
+            time = self.graph.sources[name.lower()][0].operator.schema.time
+            assert time is not None
+            yield from self._in_portions(partial(self.graph.steps, name, linear(time, bound)), stopped)
+
+    def domain(self, stream: str) -> Domain:
+        """What the ticks of a stream are."""
+        return self.graph.sources[self._known(stream)][0].operator.schema.domain
+
+    def frontier(self) -> dict[str, int]:
+        """Per stream, the bound below which nothing more comes."""
+        return {name: self._entrance(name).reached() for name in self.streams}
+
+    def newest(self) -> dict[str, int | None]:
+        """Per stream, the greatest time of a row on time that was fed."""
+        return {name: self._entrance(name).greatest for name in self.streams}
+
+    def _entrance(self, stream: str) -> RowIngest:
+        operator = self.graph.sources[stream.lower()][0].operator
+        assert isinstance(operator, RowIngest)
+        return operator
+
     def late(self) -> pa.Table:
         """The late rows so far."""
         return self.side.late.table()
@@ -262,26 +379,34 @@ def _opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item]:
         raise StreamError("Nothing says how a stream is opened.", where=f"stream {name}", got=repr(opener)[:200])
     try:
         return opener()
-    except PenstockError:
-        raise
     except Exception as error:  # it is the user's code
-        raise _failed(name, error) from error
+        raise _failed(name, error)  # noqa: B904 - which has its cause
 
 
-def _next(name: str, items: Iterator[Item]) -> Item | None:
-    """The next item of a source, None at its end; what the user's code raises is told with the stream's name."""
-    try:
-        return next(items, None)
-    except PenstockError:
-        raise
-    except Exception as error:
-        raise _failed(name, error) from error
+def _never() -> bool:
+    return False
 
 
-def _failed(name: str, error: Exception) -> SourceError:
-    return SourceError(
+def _checked_ahead(live: Mapping[str, int] | None) -> dict[str, int]:
+    """How far ahead live sources may be read, by lower-case name."""
+    if live is None:
+        return {}
+    if not isinstance(live, Mapping) or not all(isinstance(n, str) and is_whole(a) and a > 0 for n, a in live.items()):
+        raise StreamError(
+            "Live streams are given with how many items may be read ahead.", got=repr(live)[:200], hint="{'s': 256}"
+        )
+    return {name.lower(): ahead for name, ahead in live.items()}
+
+
+def _failed(name: str, error: BaseException) -> PenstockError:
+    """What the user's code raises is told with the stream's name; an error of ours says that itself."""
+    if isinstance(error, PenstockError):
+        return error
+    told = SourceError(
         "The source of a stream failed.",
         where=f"stream {name}",
         got=reason_of(error),
         hint="what was read until then is counted; late rows and dead letters are kept",
     )
+    told.__cause__ = error
+    return told

@@ -87,6 +87,14 @@ class BatchEntrance:
         rows, is_punctuation = self._sound(node)
         return rows if is_punctuation is None else rows.filter(~is_punctuation)
 
+    def punctuation(self, node: Source) -> int:
+        """How many rows are punctuation that says something in order."""
+        rows, is_punctuation = self._sound(node)
+        if is_punctuation is None:
+            return 0
+        said = rows.filter(is_punctuation)
+        return (said.filter(~self._is_late(node)) if self._in_order(node) else said).count()
+
     def late(self, node: Source) -> DataFrame:
         """The late rows: stream, bound, row as JSON."""
         row = F.to_json(F.struct(*[F.col(f"`{n}`") for n in node.schema.names]), AS_JSON)

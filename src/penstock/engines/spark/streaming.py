@@ -24,7 +24,8 @@ from penstock.engines.spark.readers import CONTROL, loaded
 from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.types import spark_ddl
-from penstock.engines.spark.wire import PACKED, TAGGED, unpack
+from penstock.engines.spark.wire import PACKED, TAGGED, load, unpack
+from penstock.model.accounts import Counts
 from penstock.model.changelog import ResultForm
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.model.schema import Schema
@@ -95,6 +96,13 @@ class Hosted:
 
         # As many partitions as buckets, which adaptive execution leaves alone: it would put small ones together.
         return self._packed().repartition(self.buckets, "bucket").groupBy("bucket").applyInArrow(apply, TAGGED)
+
+    def batch_counts(self) -> Counts:
+        """Where the rows of bounded DataFrames go."""
+        notes = self.tagged_batch().filter(F.col("kind") == "counts").select("body").collect()
+        found = reduce(Counts.__add__, [Counts(**load(bytes(note.body))) for note in notes], Counts())
+        unread = sum(len(source.unread) for source in self.sources.values())
+        return found + Counts(read=unread, dead=unread)
 
     def _packed(self) -> DataFrame:
         frames = []

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,10 +29,14 @@ from penstock.engines.spark.wire import TAGGED, dump, load, pack, unpack
 from penstock.errors import CheckpointError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.schema import Schema
+from penstock.operators.progress.trackers import tracker_for
+from penstock.plan.nodes import Source
 from penstock.storage.folders import OutputFolder, Staging
 from penstock.storage.home import Home
 from penstock.storage.log import DataFile, Record
 from penstock.storage.run_log import RunLog, greater
+
+LOGGER = logging.getLogger("penstock.run")
 
 KINDS = {"result": "results", "late": "late", "dead": "dead"}
 """The tag of an output, and what a record calls it."""
@@ -144,7 +149,15 @@ class Writer:
         # After everything is kept: a run that is started again finds the record and goes on from there.
         kept = self.log.last()
         totals = {} if kept is None else kept.totals
+        self._tell_first(counts, totals)
         self.limit.check(Counts(**{name: totals.get(name, 0) for name in asdict(Counts())}), where)
+
+    def _tell_first(self, counts: Mapping[str, int], totals: Mapping[str, int]) -> None:
+        """Log that a query has its first late row, and its first dead letter."""
+        for told, kinds in (("late rows", ("late",)), ("dead letters", ("dead", "failed"))):
+            now, ever = sum(counts.get(k, 0) for k in kinds), sum(totals.get(k, 0) for k in kinds)
+            if now and now == ever:
+                LOGGER.warning("run %s: the first %s: %d", self.home.place.path.rsplit("/", 1)[-1], told, now)
 
     def _stage(self, tagged: DataFrame) -> tuple[list[tuple[str, Any]], dict[str, list[DataFile]]]:
         """Evaluate the micro-batch: notes, and the files that were written."""
@@ -180,6 +193,18 @@ class Writer:
 def _plain_tracker(state: Any, outside: int | None) -> dict[str, Any]:
     """The state of a stream's progress for a record: encoded as it is in pages, which JSON cannot say."""
     return {"state": base64.b64encode(dump(state)).decode(), "outside": outside}
+
+
+def streams_reached(record: Record, sources: Iterable[Source]) -> dict[str, int]:
+    """How far each stream had come after a micro-batch, as its entrance would judge by what the record keeps."""
+    found = {}
+    for source in sources:
+        kept = record.trackers.get(source.name)
+        if kept is not None:
+            tracker = tracker_for(source.progress, source.schema.domain, source.max_ahead)
+            bound = tracker.bound(load(base64.b64decode(kept["state"])))
+            found[source.name] = bound if kept["outside"] is None else max(bound, kept["outside"])
+    return found
 
 
 def reached_after(record: Record | None) -> dict[str, int]:

@@ -206,6 +206,10 @@ class Ingest(Operator):
         bound: int | None = self.pages.get("outside")
         return MIN_TICK if bound is None else bound
 
+    def reached(self) -> int:
+        """No later row is below this; only a few values are read, so that anybody may ask at any time."""
+        return max(self.tracker.bound(self.pages.get("progress")), self.outside())
+
     @property
     def has_ended(self) -> bool:
         """Whether the stream was ended from outside."""
@@ -245,6 +249,9 @@ class Ingest(Operator):
 class RowIngest(Ingest):
     """Judges each row by the rows before it."""
 
+    greatest: int | None = None
+    """The greatest time of the rows that were on time, since the operator was made; a lane does not tell."""
+
     def process(self, port: int, batch: Batch) -> Outputs:
         """Split the batch, then say how far the stream has come."""
         if not len(batch):
@@ -274,6 +281,8 @@ class RowIngest(Ingest):
         condemning, said = self._with_promises(batch, marks, np.maximum(before, self.outside()))
         split = self.split(batch, times, marks, condemning)
         yield from split.rejected
+        if len(split.on_time):
+            self._reach(int((times if split.kept.all() else times[split.kept]).max()))
         start = 0
         for place, passed in self._ends(times, marks, before, said):
             end = int(np.count_nonzero(split.kept[:place])) if self.step == 1 else len(split.on_time)
@@ -304,9 +313,14 @@ class RowIngest(Ingest):
         elif time < self.needed():
             self.skipped += 1
         else:
+            self._reach(time)
             yield batch
         if not self.by_arrival:
             yield from self.pass_on(self.tracker.bound(state))
+
+    def _reach(self, time: int) -> None:
+        if self.greatest is None or time > self.greatest:
+            self.greatest = time
 
     def _with_promises(self, batch: Batch, marks: Marks, linear: np.ndarray) -> tuple[np.ndarray, list[Said]]:
         """The bound that condemns each row, with what is promised of groups, and the promises that are new."""

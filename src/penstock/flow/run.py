@@ -1,0 +1,158 @@
+"""What a run is, on either engine: a query at work in the background.
+
+A run is `running` until it is over. Then it is one of three: `finished`, everything that was to come was taken, every
+stream was closed, and what was open is out; `stopped`, it was cut short and can go on from its state; `failed`, and
+`exception` says why. `wait`, `stop` and `finish` raise that reason, so that a failure cannot be overlooked.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.errors import PenstockError, StreamError
+from penstock.flow.drawing import html_table
+from penstock.flow.run_progress import RunProgress
+from penstock.model.elements import is_whole
+
+RUNNING, FINISHED, STOPPED, FAILED = "running", "finished", "stopped", "failed"
+LOGGER = logging.getLogger("penstock.run")
+LONGEST = 10.0**9
+"""So many seconds are as good as for ever."""
+
+
+class Run(ABC):
+    """A query at work. As a context manager it is stopped when the block is left."""
+
+    name: str
+    """Of the run: its query's, unless `start` was given another."""
+
+    @property
+    @abstractmethod
+    def status(self) -> str:
+        """`running`, `finished`, `stopped` or `failed`."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> RunProgress:
+        """Where the rows went so far, how far the streams and the result have come."""
+
+    @property
+    @abstractmethod
+    def exception(self) -> PenstockError | None:
+        """Why the run has failed, the reason first; None if it has not."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the run goes on."""
+        return self.status == RUNNING
+
+    @property
+    @abstractmethod
+    def late(self) -> Any:
+        """The late rows so far, an Arrow table or, on Spark, a DataFrame: stream, bound, row as JSON."""
+
+    @property
+    @abstractmethod
+    def dead_letters(self) -> Any:
+        """The unusable rows so far, likewise: stream, the operator that failed on it, reason, row as text."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until the run is over, or for so many seconds; whether it is over. If it has failed, that is raised."""
+        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if timeout is not None and not (number and 0 <= timeout <= LONGEST):
+            raise StreamError("A time to wait is a number of seconds.", where=self.name, got=repr(timeout)[:200])
+        over = self._wait(timeout)
+        if over:
+            self._over()
+        return over
+
+    def stop(self, *, publish: bool = False) -> None:
+        """Stop after what is at hand: windows that are open stay open, and the state is kept.
+
+        If the run has failed, that is raised. A run that was over by then stays what it was.
+
+        Args:
+            publish: in-process, whether a file of results gets its name although it is a part of them; where a
+                source has no end, what has come is all that was wanted. On Spark whatever is written is published.
+        """
+        self._stop(publish)
+        self._over()
+
+    def finish(self, *, for_good: bool = False) -> None:
+        """Take what has come, close every stream, put out the windows that were still open, and stop.
+
+        Streams are closed up to the end of the last window that holds a row: if the query goes on from here, rows from
+        there on are on time, and rows before it are late. With `for_good` they have ended, and the query does not go
+        on; that is so in any case where a row can matter for ever, as elements can. A failure is raised.
+        """
+        self._finish(for_good)
+        self._over()
+
+    @abstractmethod
+    def process_available(self) -> None:
+        """Until everything that the sources have given is processed, or the run is over; a failure is raised."""
+
+    @abstractmethod
+    def snapshot(self) -> bytes:
+        """The state of a run in-process; take it when the run is over. On Spark the checkpoint has it."""
+
+    @abstractmethod
+    def punctuate(self, stream: str, bound: int) -> None:
+        """Tell a stream from outside that nothing below `bound` (in ticks) comes any more."""
+
+    @abstractmethod
+    def _wait(self, timeout: float | None) -> bool:
+        """Whether the run is over after at most so long."""
+
+    @abstractmethod
+    def _stop(self, publish: bool) -> None:
+        """Until it is over."""
+
+    @abstractmethod
+    def _finish(self, for_good: bool) -> None:
+        """Until it is over."""
+
+    def _over(self) -> None:
+        """Whoever meets the end of a run is told if it was a failure."""
+        failure = self.exception
+        if failure is not None:
+            raise failure
+
+    @staticmethod
+    def _stream_told(stream: object, bound: object, streams: list[str]) -> str:
+        """The stream that is told a bound, by its own name."""
+        names = {name.lower(): name for name in streams}
+        if not isinstance(stream, str) or stream.lower() not in names:
+            raise StreamError(
+                "The query does not read that stream.",
+                got=str(stream)[:200],
+                hint=f"it reads {', '.join(names.values())}",
+            )
+        if not is_whole(bound):
+            raise StreamError("A bound is an integer.", where=f"stream {stream}", got=repr(bound)[:200], hint="ticks")
+        return names[stream.lower()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        except PenstockError as failure:
+            if error is None:
+                raise
+            if failure is not error:  # the error of the block goes on, and the run's is not lost
+                LOGGER.error("run %s: %s", self.name, failure)
+
+    def __repr__(self) -> str:
+        return f"<run {self.name}: {self.progress.summary}>"
+
+    def _repr_html_(self) -> str:
+        """A run in a notebook."""
+        shown = self.progress
+        return html_table(f"run {self.name}", [(key, value) for key, value in shown.rows()])

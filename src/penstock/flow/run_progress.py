@@ -1,0 +1,122 @@
+"""How far a run has come, in one shape on both engines.
+
+It has fields (`run.progress.counts.late`) and can be read like the dictionary that PySpark's users know
+(`run.progress["late"]`, `dict(run.progress)`), in which the counts lie flat and everything is plain. Times are written
+as times; only `bound_ticks` is a number, for programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from penstock.model.accounts import Counts
+from penstock.model.time import END_OF_TIME, MIN_TICK, Domain, show_span, show_ticks
+
+
+@dataclass(frozen=True)
+class OperatorProgress:
+    """What has gone through one operator; `identity` is what its state and statistics are kept under."""
+
+    identity: str
+    label: str
+    rows_in: int = 0
+    rows_out: int = 0
+    punctuations_in: int = 0
+    punctuations_out: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class RunProgress(Mapping[str, Any]):
+    """Where the rows went, and how far the streams and the result have come."""
+
+    name: str
+    status: str
+    """`running`, `finished`, `stopped` or `failed`."""
+    reason: str | None = None
+    """The first line of why the run has failed."""
+    counts: Counts = field(default_factory=Counts)
+    batches: int = 0
+    """Portions of the input that are done: micro-batches on Spark, items of a source in-process."""
+    frontier: Mapping[str, str | None] = field(default_factory=dict)
+    """Per stream, the time before which nothing more comes."""
+    newest: Mapping[str, str | None] = field(default_factory=dict)
+    """Per stream, the greatest time of a row that was on time."""
+    bound: str | None = None
+    """The time before which the result is complete."""
+    bound_ticks: int | None = None
+    lag: str | None = None
+    """How far the result is behind the newest row."""
+    ended: bool = False
+    """Whether nothing more can come out."""
+    operators: tuple[OperatorProgress, ...] = ()
+    """What has gone through each operator, the last one first, where that is known."""
+
+    def _plain(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name == "counts":
+                found.update(asdict(value))
+            elif each.name == "operators":
+                found[each.name] = [asdict(operator) for operator in value]
+            else:
+                found[each.name] = dict(value) if isinstance(value, Mapping) else value
+        return found
+
+    def __getitem__(self, name: str) -> Any:
+        return self._plain()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._plain())
+
+    def __len__(self) -> int:
+        return len(self._plain())
+
+    @property
+    def json(self) -> str:
+        """The same as one JSON object."""
+        return json.dumps(self._plain(), ensure_ascii=False)
+
+    @property
+    def summary(self) -> str:
+        """On one line, for people: what is nothing is left out."""
+        counts = {key.replace("_", " "): n for key, n in asdict(self.counts).items() if n or key == "read"}
+        told = [f"{self.status}; " + ", ".join(f"{key} {n:,}".replace(",", " ") for key, n in counts.items())]
+        if self.bound is not None:
+            told.append("complete" if self.ended else f"complete up to {self.bound}")
+        if self.lag is not None and not self.ended:
+            told.append(f"{self.lag} behind the newest row")
+        if self.reason is not None:
+            told.append(self.reason)
+        return "; ".join(told)
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """The same in rows of two columns, for people."""
+        yield "status", self.status
+        for key, n in asdict(self.counts).items():
+            yield key.replace("_", " "), str(n)
+        for stream, bound in self.frontier.items():
+            yield f"stream {stream} up to", bound or "-"
+        for key in ("bound", "lag", "reason"):
+            value = getattr(self, key)
+            if value is not None:
+                yield {"bound": "complete up to"}.get(key, key), value
+
+    def __repr__(self) -> str:
+        return f"<progress of {self.name}: {self.summary}>"
+
+
+def shown(tick: int | None, domain: Domain) -> str | None:
+    """A tick as a time; None where nothing is known."""
+    return None if tick is None or tick == MIN_TICK else show_ticks(tick, domain)
+
+
+def lag(newest: int | None, bound: int | None, domain: Domain) -> str | None:
+    """How far a bound is behind the newest row, which is nothing once everything has come."""
+    if newest is None or bound is None or bound == MIN_TICK:
+        return None
+    return show_span(0 if bound == END_OF_TIME else max(newest - bound, 0), domain)

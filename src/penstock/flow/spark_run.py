@@ -1,0 +1,166 @@
+"""A query running on Spark: a streaming query, its home, and the log that says how far it has come."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from penstock.engines.spark.failure import failure_of, told
+from penstock.engines.spark.run import ENDED, Started
+from penstock.engines.spark.writing import streams_reached
+from penstock.errors import PenstockError, RunError, UnsupportedError
+from penstock.flow.pyspark_names import PySparkNames
+from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
+from penstock.flow.run_progress import RunProgress, lag, shown
+from penstock.model.accounts import Counts
+from penstock.model.time import END_OF_TIME
+from penstock.plan.closing import closing_bound
+from penstock.plan.nodes import Source
+from penstock.storage.log import RecordLog
+
+if TYPE_CHECKING:
+    from penstock.flow.spark import SparkQuery
+
+
+class SparkRun(PySparkNames, Run):
+    """A query running on Spark."""
+
+    def __init__(self, query: SparkQuery, started: Started) -> None:
+        """Made by `SparkQuery.start`."""
+        self.query, self.name = query, query.name
+        self.streaming, self.home = started.streaming, started.home.place
+        self._started, self._lease = started, started.home.lease
+        self._log = RecordLog(self.home / "log")
+        self._finished = self._told = False
+        LOGGER.info("run %s: started on Spark, in %s", self.name, self.home)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the run goes on."""
+        return bool(self.streaming.isActive)
+
+    @property
+    def status(self) -> str:
+        """`running`, `finished`, `stopped` or `failed`; a trigger that takes what is there and ends has stopped."""
+        if self.is_active:
+            return RUNNING
+        return FAILED if self.exception is not None else FINISHED if self._finished else STOPPED
+
+    @property
+    def exception(self) -> RunError | None:
+        """Why the run has failed, the reason first; None if it has not. Its `stack` is all that Spark says."""
+        return failure_of(self.streaming, self.name)
+
+    @property
+    def progress(self) -> RunProgress:
+        """Where the rows went so far, and how far the streams and the result have come.
+
+        It costs the reading of one record. What goes through each operator is not known outside Spark's workers.
+        """
+        last = self._log.last()
+        totals = last.totals if last is not None else {}
+        bound = last.frontier if last is not None else None
+        failed = None if self.is_active else self.exception
+        status = FAILED if failed is not None else self.status
+        sources = {n.name: n for n in self.query.plan.walk() if isinstance(n, Source)}
+        reached = {} if last is None else streams_reached(last, sources.values())
+        newest = {name: None if last is None else last.greatest.get(name) for name in sources}
+        known = [tick for tick in newest.values() if tick is not None]
+        domain = self.query.schema.domain
+        return RunProgress(
+            name=self.name,
+            status=status,
+            reason=None if failed is None else failed.what,
+            counts=Counts(**{name: totals.get(name, 0) for name in asdict(Counts())}),
+            batches=0 if last is None else last.number + 1,
+            frontier={name: shown(reached.get(name), node.schema.domain) for name, node in sources.items()},
+            newest={name: shown(newest[name], node.schema.domain) for name, node in sources.items()},
+            bound=shown(bound, domain),
+            bound_ticks=bound,
+            lag=lag(max(known, default=None), bound, domain),
+            ended=bound == END_OF_TIME,
+        )
+
+    @property
+    def late(self) -> Any:
+        """The late rows so far as a DataFrame, of all starts of the query, where they go to a folder."""
+        return self._kept("late", "late rows")
+
+    @property
+    def dead_letters(self) -> Any:
+        """The dead letters so far as a DataFrame, likewise."""
+        return self._kept("dead", "dead letters")
+
+    def _kept(self, kind: str, name: str) -> Any:
+        folder = self._started.folders.get(kind)
+        if folder is None:
+            raise UnsupportedError(
+                f"The {name} of this run go to a function.", where=self.name, hint="it has them; or give a folder"
+            )
+        return self.query.spark.read.parquet(folder)
+
+    def punctuate(self, stream: str, bound: int) -> None:
+        """Tell a stream from outside that nothing below `bound` (in ticks) comes any more."""
+        record = {"stream": self._stream_told(stream, bound, self.query.stream_names), "bound": bound}
+        (self.home / "control" / f"{uuid.uuid4().hex}.json").write_json(record)
+
+    def reached(self, batches: int) -> bool:
+        """Whether so many micro-batches are done, or the run has ended; an error in it is raised here."""
+        if not self.is_active:
+            self.wait()
+            return True
+        return self.progress.batches >= batches
+
+    def process_available(self) -> None:
+        """Until everything that has come is processed; if the run fails, its error is raised."""
+        with told(self.name):
+            self.streaming.processAllAvailable()
+
+    def snapshot(self) -> bytes:
+        """On Spark the checkpoint has the state."""
+        raise UnsupportedError(
+            "A run on Spark has no snapshot.",
+            where=self.name,
+            hint=f"its state is in {self.home}; query.start(…) goes on from there",
+        )
+
+    def _wait(self, timeout: float | None) -> bool:
+        try:
+            with told(self.name):
+                waited = () if timeout is None else (timeout,)
+                ended = self.streaming.awaitTermination(*waited)
+        finally:
+            if not self.is_active:
+                self._lease.release()
+        return bool(ended is None or ended)
+
+    def _stop(self, publish: bool) -> None:
+        """After the micro-batch at hand; the checkpoint stays, and `start` goes on from it."""
+        self.streaming.stop()
+        self._lease.release()
+
+    def _finish(self, for_good: bool) -> None:
+        self.process_available()
+        last = self._log.last()
+        starts = [t for s, t in last.greatest.items() if s] if last is not None else []
+        closing = closing_bound(self.query.plan, max(starts)) if starts else None
+        if for_good or (starts and closing is None):
+            closing = END_OF_TIME
+            (self.home / ENDED).write_json({"by": "finish"})
+        if closing is not None:
+            for stream in self.query.stream_names:
+                self.punctuate(stream, closing)
+            self.process_available()
+        self._stop(publish=True)
+        self._finished = True
+
+    def _over(self) -> None:
+        failure: PenstockError | None = self.exception
+        if not self._told:
+            self._told = True
+            if failure is None:
+                LOGGER.info("run %s: %s", self.name, self.status)
+            else:
+                LOGGER.error("run %s: failed: %s", self.name, failure.what)
+        super()._over()

@@ -1,0 +1,224 @@
+"""Items of several sources as they come, so that none waits for another.
+
+A source at rest, such as a list or a file, never blocks: it is read in the caller's own thread, an item in each turn. A
+live one is read by a thread of its own, and taken when it has something; at most `ahead` of its items are read before
+they are wanted. Each source's own order is kept. Between sources it is a turn for each, as it was declared, in which
+one that has nothing is passed over: so with sources at rest alone the order is always the same.
+
+A thread that is waiting for its source when nobody wants the items any more ends when the source gives the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+LIMIT = 1024
+TURN = 64
+"""So many items are taken of a live source before another one has its turn."""
+LOGGER = logging.getLogger("penstock.sources")
+
+
+@dataclass(frozen=True)
+class Exhausted:
+    """A source has no more items, or failed."""
+
+    error: BaseException | None = None
+
+
+class _End:
+    """What no source gives."""
+
+
+_END = _End()
+
+
+class _Lane(Generic[T]):
+    def __init__(self, name: str, source: Iterable[T], ahead: int) -> None:
+        self.name, self.source, self.ahead = name, source, ahead
+        self.items: Iterator[T] | None = None
+        """Of a source at rest."""
+        self.ready: deque[T] = deque()
+        self.done = self.stopped = False
+        self.error: BaseException | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether something can be taken at once."""
+        return bool(self.ready) or self.done or self.items is not None
+
+
+class Pulling(Generic[T]):
+    """The sources that are being read."""
+
+    def __init__(self, turn: int = TURN) -> None:
+        """Start with none; `turn` is how many items of a live source are taken in one turn."""
+        self.turn = turn
+        self._lanes: dict[str, _Lane[T]] = {}
+        self._said: deque[tuple[str, T]] = deque()
+        self._changed = threading.Condition()
+        self._idle = self._halted = self._closed = False
+        self._full = 0
+
+    def add(self, name: str, source: Iterable[T], ahead: int | None = LIMIT) -> None:
+        """Begin to read a source, of which so many items may be read ahead; one without that is at rest."""
+        lane = self._lanes[name] = _Lane(name, source, ahead or 1)
+        if isinstance(source, Sequence):
+            lane.ready.extend(source)
+            lane.done = True
+        elif ahead is None:
+            lane.items = iter(source)
+        else:
+            threading.Thread(target=self._pull, args=(lane,), name=f"penstock-source-{name}", daemon=True).start()
+
+    def say(self, name: str, item: T) -> None:
+        """Put in an item from outside; if the source is no longer read it is lost, as is its own next one."""
+        self._said.append((name, item))
+        self._wake()
+
+    def drop(self, name: str) -> None:
+        """Read a source no longer."""
+        lane = self._lanes.pop(name, None)
+        if lane is not None:
+            self._stop(lane)
+
+    def close(self) -> None:
+        """Read nothing any more, and forget what was read ahead."""
+        for name, lane in list(self._lanes.items()):
+            if lane.items is None and lane.ready and not isinstance(lane.source, Sequence):
+                LOGGER.warning("source %s: %d items that were read ahead are not taken", name, len(lane.ready))
+            self.drop(name)
+        self._closed = True
+        self._wake()
+
+    def halt(self, *, at_rest: bool) -> None:
+        """Read live sources no further, nor, with `at_rest`, those at rest; what was read ahead still comes.
+
+        May be called from any thread, and is heard even while every source is silent.
+        """
+        with self._changed:
+            self._halted = True
+            for lane in self._lanes.values():
+                if lane.items is None:
+                    lane.stopped = not lane.done
+                elif at_rest:
+                    lane.items = iter(())
+                    lane.stopped = True
+            self._changed.notify_all()
+
+    def wait_until_idle(self) -> None:
+        """Until everything that the sources gave has been taken and the next is waited for, or nothing is read."""
+        with self._changed:
+            while not self._closed and (not self._idle or self._has_something()):
+                self._changed.wait()
+
+    def _has_something(self) -> bool:
+        return bool(self._said) or any(lane.is_ready for lane in self._lanes.values())
+
+    def _stop(self, lane: _Lane[T]) -> None:
+        with self._changed:
+            lane.stopped = True
+            self._changed.notify_all()
+
+    def __iter__(self) -> Iterator[tuple[str, T | Exhausted]]:
+        """Every item, with the name of its source, and at last that the source is exhausted."""
+        while self._lanes:
+            found = False
+            for lane in list(self._lanes.values()):
+                if self._said:
+                    yield from self._heard()
+                if lane.items is not None:
+                    item = self._at_rest(lane, lane.items)
+                    if not isinstance(item, _End):
+                        found = True
+                        yield lane.name, item
+                    continue
+                for item in self._turn(lane):
+                    found = True
+                    yield lane.name, item
+            if found:
+                continue
+            if self._halted:
+                self._leave_silent()
+            else:
+                self._wait()
+
+    def _heard(self) -> Iterator[tuple[str, T]]:
+        while self._said:
+            name, item = self._said.popleft()
+            if name in self._lanes:
+                yield name, item
+
+    def _turn(self, lane: _Lane[T]) -> Iterator[T | Exhausted]:
+        """What a live source gives in its turn."""
+        ready = lane.ready
+        for _ in range(1 if isinstance(lane.source, Sequence) else self.turn):
+            if not ready or (lane.stopped and not self._halted):
+                break
+            item = ready.popleft()
+            if self._full:
+                self._wake()
+            yield item
+        if lane.done and not ready and self._lanes.get(lane.name) is lane:
+            del self._lanes[lane.name]
+            if not lane.stopped or lane.error is not None:
+                yield Exhausted(lane.error)
+
+    def _at_rest(self, lane: _Lane[T], items: Iterator[T]) -> T | Exhausted | _End:
+        """What a source at rest gives in its turn; nothing if it was halted."""
+        try:
+            item = next(items, _END)
+        except Exception as error:  # handed on, as that of a live one is
+            lane.error = error
+            item = _END
+        if not isinstance(item, _End):
+            return item
+        left = self._lanes.pop(lane.name, None)
+        return Exhausted(lane.error) if left is lane and not lane.stopped else _END
+
+    def _leave_silent(self) -> None:
+        """Once halted, live sources that have nothing left are not waited for."""
+        for name, lane in list(self._lanes.items()):
+            if lane.stopped and not lane.ready:
+                del self._lanes[name]
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _wait(self) -> None:
+        """Until a source gives something."""
+        with self._changed:
+            self._idle = True
+            if not (self._halted or self._has_something()):
+                self._changed.notify_all()  # whoever waits for that
+                self._changed.wait()
+            self._idle = False
+
+    def _pull(self, lane: _Lane[T]) -> None:
+        try:
+            for item in lane.source:
+                if lane.stopped:
+                    LOGGER.warning("source %s: an item that came after the stop is not taken", lane.name)
+                    return
+                lane.ready.append(item)
+                if self._idle or len(lane.ready) >= lane.ahead:
+                    self._tell(lane)
+        except BaseException as error:  # handed to whoever iterates
+            lane.error = error
+        finally:
+            lane.done = True
+            self._wake()
+
+    def _tell(self, lane: _Lane[T]) -> None:
+        with self._changed:
+            self._changed.notify_all()
+            self._full += 1
+            while len(lane.ready) >= lane.ahead and not lane.stopped:
+                self._changed.wait()
+            self._full -= 1
