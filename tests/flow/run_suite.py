@@ -132,7 +132,7 @@ class Suite:
         assert (run.progress.frontier, run.progress.bound) == ({"s": "20"}, "30")
         with pytest.raises(StreamError, match="does not read that stream"):
             run.punctuate("zz", 20)
-        with pytest.raises(StreamError, match="A bound is an integer"):
+        with pytest.raises(StreamError, match="A bound is a number of ticks"):
             run.punctuate("s", "20")  # type: ignore[arg-type]
         run.stop(publish=True)
         assert self.windows(harness) == [(10, 2), (20, 1)]

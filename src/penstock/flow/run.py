@@ -16,6 +16,7 @@ from penstock.errors import PenstockError, StreamError
 from penstock.flow.drawing import html_table
 from penstock.flow.run_progress import RunProgress
 from penstock.model.elements import is_whole
+from penstock.model.time import END_OF_TIME, MIN_TICK
 
 RUNNING, FINISHED, STOPPED, FAILED = "running", "finished", "stopped", "failed"
 LOGGER = logging.getLogger("penstock.run")
@@ -131,8 +132,13 @@ class Run(ABC):
                 got=str(stream)[:200],
                 hint=f"it reads {', '.join(names.values())}",
             )
-        if not is_whole(bound):
-            raise StreamError("A bound is an integer.", where=f"stream {stream}", got=repr(bound)[:200], hint="ticks")
+        if not is_whole(bound) or not MIN_TICK <= bound <= END_OF_TIME:  # type: ignore[operator]
+            raise StreamError(
+                "A bound is a number of ticks.",
+                where=f"stream {stream}",
+                got=repr(bound)[:200],
+                hint="ticks are the numbers of an integer column, or microseconds since 1970; pk.END_OF_TIME ends it",
+            )
         return names[stream.lower()]
 
     def __enter__(self) -> Self:
