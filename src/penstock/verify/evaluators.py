@@ -86,7 +86,8 @@ def _flow(
         lives = False if stream.lives is None else stream.lives
         flow.stream(name, source, time=str(stream.schema.time), progress=stream.progress, schema=ddl, lives=lives)
     for name, replicas in merges.items():
-        flow.merge(name, replicas)
+        if all(replica in sources for replica in replicas):  # streams that the query does not read are left alone
+            flow.merge(name, replicas)
     return flow
 
 
