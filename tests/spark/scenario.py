@@ -39,15 +39,18 @@ SECOND = 1_000_000
 DELAY, RANGE, SLIDE = 20 * SECOND, 30 * SECOND, 10 * SECOND
 """What the progress and the query say."""
 
+BEHIND = 15
+"""Seconds by which late rows are behind the bound of the files before."""
+
 Probe = Callable[[int], int]
 
 
-def rows_of_file(number: int) -> list[Row]:
-    """The readable rows of one file, in order of arrival; the last is the newest."""
+def rows_of_file(number: int, behind: int = BEHIND) -> list[Row]:
+    """The readable rows of one file, in order of arrival; the last is the newest. Late ones are so far `behind`."""
     rng = random.Random(number)
     seconds = [20 * number + rng.randrange(40) for _ in range(30)]
-    if number:
-        seconds += [20 * number - 15, 20 * number - 16]
+    if 20 * number > behind:
+        seconds += [20 * number - behind, 20 * number - behind - 1]
     rows: list[Row] = [
         (START + s * SECOND, rng.choice(["10.0.0.1", "10.0.0.2", None]), rng.randrange(40, 1500)) for s in seconds
     ]
@@ -60,11 +63,11 @@ def broken_of_file(number: int) -> list[str]:
     return ['{"ts": "2026-01', json.dumps({"ts": None, "srcIP": "10.0.0.1", "len": number})] if number % 2 == 0 else []
 
 
-def write_files(folder: Path, files: range = range(FILES)) -> None:
+def write_files(folder: Path, files: range = range(FILES), behind: int = BEHIND) -> None:
     """Put the files where the stream reads them, oldest first."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in files:
-        lines = [json.dumps({"ts": text(t), "srcIP": a, "len": n}) for t, a, n in rows_of_file(number)]
+        lines = [json.dumps({"ts": text(t), "srcIP": a, "len": n}) for t, a, n in rows_of_file(number, behind)]
         lines[3:3] = broken_of_file(number)
         path = folder / f"{number:03}.json"
         partial = folder / f".{number:03}.json"
@@ -116,14 +119,14 @@ def _plain(value: object) -> object:
     return ticks(value) if isinstance(value, dt.datetime) else value
 
 
-def judged(files: int = FILES) -> tuple[list[Row], list[tuple[Row, int]]]:
+def judged(files: int = FILES, behind: int = BEHIND) -> tuple[list[Row], list[tuple[Row, int]]]:
     """Which rows are on time, and which are late, when each file is one micro-batch."""
-    return sorted_out([rows_of_file(number) for number in range(files)], DELAY)
+    return sorted_out([rows_of_file(number, behind) for number in range(files)], DELAY)
 
 
-def expected(files: int = FILES) -> dict[str, Counter[tuple[object, ...]]]:
+def expected(files: int = FILES, behind: int = BEHIND) -> dict[str, Counter[tuple[object, ...]]]:
     """Results of all windows, late rows, and the dead letters that were written into the files."""
-    on_time, late = judged(files)
+    on_time, late = judged(files, behind)
     return {
         "results": windowed(on_time, RANGE, SLIDE),
         "late": Counter(("main", bound, *row) for row, bound in late),

@@ -8,6 +8,10 @@ there is one), and then for a moment drawn at random; the rest strike whatever i
 been started again. A killed driver is replaced at once, while its JVM may still be there. Files are given as fast as
 the slower replica takes them. How many micro-batches were interrupted, before their record was put and after, is
 printed, and the test fails if they are few, or if a kind of process was never killed.
+
+A driver that is killed after Spark's source has noted a file, and before the micro-batch with it is planned, leaves two
+files to the next micro-batch. So late rows are so far behind that they are late however files come together, and the
+bound that condemned each, which does depend on that, is only held to be above its time.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ pytestmark = [
 ]
 KILLS = int(os.environ.get("PENSTOCK_KILLS", "6"))
 SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
+BEHIND = 115
+"""Seconds by which late rows are behind: five files may come together."""
 AHEAD = 20
 """So many files lie ready for the replica that is further behind."""
 REPLICAS = "ab"
@@ -64,12 +70,13 @@ class Pipelines:
         """One more file, if there is need of one; and whoever has ended is started again."""
         self.processes.revive()
         if self.files < self.behind + AHEAD:
-            scenario.write_files(self.home / "in", range(self.files, self.files + 1))
+            scenario.write_files(self.home / "in", range(self.files, self.files + 1), BEHIND)
             self.files += 1
 
     @property
     def behind(self) -> int:
-        return min(batches(self.home, name, query) for name in REPLICAS for query in QUERIES)
+        """How many files the slowest query has taken."""
+        return min(taken(self.home, name, query) for name in REPLICAS for query in QUERIES)
 
     @property
     def recorded(self) -> int:
@@ -144,6 +151,13 @@ def batches(home: Path, replica: str, query: str) -> int:
     return 0 if last is None else last.number + 1
 
 
+def taken(home: Path, replica: str, query: str) -> int:
+    """How many files are in the micro-batches that have a record: the source counts them one by one."""
+    last = RecordLog(place_of(home / f"flow_{replica}" / query / "log")).last()
+    offsets = [] if last is None else [json.loads(p) for p in last.positions if p.startswith('{"logOffset"')]
+    return max((offset["logOffset"] + 1 for offset in offsets), default=0)
+
+
 def write_last(folder: Path) -> None:
     """One row from the far future moves the bound past every window of the others."""
     text = json.dumps({"ts": "2027-01-01T00:00:00", "srcIP": "10.0.0.9", "len": 0})
@@ -190,8 +204,10 @@ def test_killed_at_random(processes: Processes, tmp_path: Path) -> None:
 
 def judge(home: Path, files: int) -> None:
     """Every output of both replicas and of the merges, as bags of rows."""
-    expected = scenario.expected(files)
-    passing: Counter[tuple[object, ...]] = Counter(scenario.judged(files)[0])
+    expected = scenario.expected(files, BEHIND)
+    passing: Counter[tuple[object, ...]] = Counter(scenario.judged(files, BEHIND)[0])
+    late = without_bounds(expected["late"])
+    assert late  # there is something to find
     final = (scenario.ticks(dt.datetime(2027, 1, 1)), "10.0.0.9", 0)
     for query in QUERIES:
         merged = subprocess.run(
@@ -206,7 +222,8 @@ def judge(home: Path, files: int) -> None:
         for name in REPLICAS:
             found = scenario.output_of(home / f"{query}_{name}", home / f"flow_{name}" / query)
             assert found["results"] == wanted + Counter({final: 1} if query == "passing" else {})
-            assert found["late"] == expected["late"]
+            assert without_bounds(found["late"]) == late
+            assert all(bound > time for _, bound, time, *_ in found["late"])  # type: ignore[operator]
             assert found["dead"] == expected["dead"]
         # The last row lies above the bound, so it is not settled which rows of its time there are.
         assert Counter(scenario.rows_in(home / f"merged_{query}")) == wanted
@@ -214,6 +231,13 @@ def judge(home: Path, files: int) -> None:
         last = RecordLog(place_of(home / f"merged_{query}_merge" / "log")).last()
         assert last is not None
         assert last.totals.get("restarts", 0) == 0  # killed and started again, a replica goes on
+
+
+def without_bounds(late: Counter[tuple[object, ...]]) -> Counter[tuple[object, ...]]:
+    rows: Counter[tuple[object, ...]] = Counter()
+    for (stream, _, *row), count in late.items():
+        rows[stream, *row] += count
+    return rows
 
 
 def test_a_second_driver_is_refused_and_takes_over_when_the_first_is_killed(
