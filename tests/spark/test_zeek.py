@@ -45,5 +45,5 @@ def test_streaming_keeps_late_rows_and_is_exact_otherwise(
     assert progress["on_time"] == len(rows) - len(late)
     assert bool(late) is is_late
     assert not late - zeek.behind(rows, 30), "what is late by micro-batch is late by row"
-    got = tdb_of_table(spark.read.parquet(str(tmp_path / "out")).drop("batch").toArrow(), query.schema)
+    got = tdb_of_table(spark.read.parquet(str(tmp_path / "out")).drop("batch").toArrow(), query.form)
     assert not zeek.expected(query.plan, rows, late).difference(got)

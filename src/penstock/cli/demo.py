@@ -141,7 +141,7 @@ class Demonstration:
         return reader.option("maxFilesPerTrigger", 1).parquet(path)
 
     def _run(self, flow: Flow, name: str, sql: str, inputs: dict[str, pa.Table]) -> Outcome:
-        query: Any = flow.query(sql, name=name.replace("-", "_"))
+        query = flow.query(sql, name=name.replace("-", "_"))
         target = str(self.home / f"{name}-out")
         total = sum(t.num_rows for t in inputs.values())
         started = time.monotonic()
@@ -156,7 +156,7 @@ class Demonstration:
             note(progress, "comparing with the oracle", total, total)
             result = self.spark.read.parquet(target).toArrow()
             expected = evaluate(query.plan, [arrival for n, t in inputs.items() for arrival in _arrivals(flow, n, t)])
-        return Outcome(name, sql, result, run.progress, expected, tdb_of_table(result, query.schema), seconds)
+        return Outcome(name, sql, result, run.progress, expected, tdb_of_table(result, query.form), seconds)
 
 
 def _arrivals(flow: Flow, name: str, table: pa.Table) -> list[tuple[str, Row]]:

@@ -311,7 +311,12 @@ def _window_value(call: AggregateCall) -> Value:
     if record.lowering == "mean":
         count = F.sum(f"{name}_n")
         return F.when(count > 0, value / count), None
-    return value.cast(str(call.type)), None
+    return _typed(value, call), None
+
+
+def _typed(value: Column, call: AggregateCall) -> Column:
+    """The value in its type; one that has the argument's stays as it is, since a cast of times goes by the session."""
+    return value if call.type == call.argument_type else value.cast(str(call.type))
 
 
 def _from_halves(record: Aggregate, high: Column, low: Column, count: Column) -> Value:
@@ -330,4 +335,4 @@ def _whole(call: AggregateCall) -> Value:
         return _from_halves(record, F.sum(high), F.sum(low), F.count(argument))
     assert record.native is not None
     function: Callable[[Column], Column] = getattr(F, record.native)
-    return function(argument).cast(str(call.type)), None
+    return _typed(function(argument), call), None
