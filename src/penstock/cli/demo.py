@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ class Outcome:
     name: str
     sql: str
     result: pa.Table
-    progress: dict[str, int | None]
+    progress: Mapping[str, Any]
     expected: TDB
     got: TDB
     seconds: float
@@ -147,7 +147,7 @@ class Demonstration:
         started = time.monotonic()
         with working(f"{name} on Spark", quiet=self.quiet) as progress:
             run = query.start(target)
-            while not run.reached(FILES):
+            while run.is_active and run.progress.batches < FILES:
                 time.sleep(0.2)
                 seen = run.progress
                 note(progress, f"{seen['read']} of {total} packets, {seen['late']} late", seen["read"], total)
