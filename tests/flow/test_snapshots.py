@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import penstock as pk
 from penstock.errors import CheckpointError, StreamError
 from penstock.model.batch import Batch
+from penstock.model.element_rows import Elements
 from penstock.model.plain import decode, encode
 from penstock.model.values import NAN
 from penstock.operators import state
@@ -353,3 +354,17 @@ def test_a_page_of_dupelim_is_two_columns() -> None:
     for key, page in pages.items():
         plain = decode(encode(operator.to_plain(key, page)))
         assert operator.from_plain(key, plain, 1) == page
+
+
+def test_results_with_lives_that_nobody_has_taken_keep_their_ends() -> None:
+    flow = pk.Flow()
+    elements = [pk.Insert((1, "a"), 1, 9), pk.Adjust((1, "a"), 1, 9, 5), pk.Insert((2, "b"), 2, 4)]
+    flow.stream("s", elements, time="t", schema="t bigint, k string", lives=True)
+    query = flow.query("SELECT * FROM s")
+    first, second = query.execution(), query.execution()
+    schema = first.graph.sources["s"][0].operator.schema
+    for element in elements:
+        first.graph.push("s", Elements(schema).batch(element))
+    second.restore(first.graph.snapshot())
+    kept = [e for b in second.take() if isinstance(b, Batch) for e in b.elements()]
+    assert [(e.vs, e.ve) for e in kept] == [(1, 9), (1, 5), (2, 4)]

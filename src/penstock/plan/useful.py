@@ -2,10 +2,13 @@
 
 A bound is of use if it passes a multiple of a step, counted from an origin: for a window its SLIDE, for whatever has
 state of another kind one tick. Nodes that only pass rows on can use what their consumer can; what waits for events to
-end can use any.
+end can use any. Where several consumers take the same output, a bound is of use if any of them can use it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
 
 from penstock.plan.nodes import Ends, Merge, Node, Project, Select, Union, WindowAggregate
 from penstock.plan.windows import SlidingWindow
@@ -27,3 +30,11 @@ def useful_below(node: Node, above: Useful) -> Useful:
             return above
         case _:
             return EVERY
+
+
+def useful_to_any(wanted: Iterable[Useful]) -> Useful:
+    """The bounds that one consumer or another can use, and perhaps a few more; every bound where there is none."""
+    found: Useful | None = None
+    for step, origin in wanted:
+        found = (step, origin) if found is None else (gcd(found[0], step, abs(found[1] - origin)), found[1])
+    return EVERY if found is None else found

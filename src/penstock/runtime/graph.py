@@ -1,41 +1,34 @@
 """The query graph: operators joined by arcs, run depth-first (Stream Mill, sections 2 and 3).
 
-A cycle has two steps: take one output of the current operator, then select the next operator: forward to the consumer
-if there was one, back along the path if the operator has nothing more to give. So an element goes as far as it can
-before the next one is looked at, nothing waits on an arc, and of an operator that gives very much at one bound only a
-portion is held at a time.
+A cycle has two steps: take one output of the current operator, then select the next operator: forward to the consumers
+that have not taken it, back along the path if the operator has nothing more to give. So an element goes as far as it
+can before the next one is looked at, nothing waits on an arc but results that nobody has asked for, and of an operator
+that gives very much at one bound only a portion is held at a time.
+
+The graph of one plan is a tree, with the identities of the plan. `shared_graph` joins the plans of several queries.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.errors import CheckpointError, InternalError
+from penstock.errors import InternalError
 from penstock.model.batch import Batch
-from penstock.model.elements import Punctuation, linear
-from penstock.model.lives import Lives
-from penstock.model.time import END_OF_TIME
+from penstock.model.elements import linear
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
-from penstock.operators.state import (
-    MemoryPages,
-    Pages,
-    check_kind,
-    open_page,
-    open_snapshot,
-    plain_page,
-    seal_snapshot,
-)
+from penstock.operators.state import MemoryPages, Pages, open_snapshot, seal_snapshot
 from penstock.plan.fingerprint import check, describe
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
+from penstock.runtime.arcs import Arc, Buffer, Element, Outlet
 from penstock.runtime.builder import Builder
+from penstock.runtime.graph_pages import check_is_of_query, held_elements, held_pages, plain_elements, plain_pages
 
-Element = Batch | Punctuation
 Side = Callable[[str, str | None, Rejected], None]
 
 
@@ -54,22 +47,35 @@ class Statistics:
     failed: int = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class GraphNode:
-    """An operator and where its output goes."""
+    """An operator, the buffer that it gives into, and the arcs from and to it."""
 
     plan: Node
     operator: Operator
     identity: str
     """What its state is kept under."""
-    consumer: tuple[GraphNode, int] | None = None
     stream: str | None = None
     statistics: Statistics = field(default_factory=Statistics)
+    buffer: Buffer = field(default_factory=Buffer)
+    arcs: list[Arc] = field(default_factory=list)
+    """Who takes its output."""
+    inputs: list[Arc] = field(default_factory=list)
+    """What it takes, in the order of its ports."""
+    promised: int = MIN_TICK
+    """The linear bound that it gave last."""
 
     @property
     def label(self) -> str:
         """What the operator does, in words."""
         return self.plan.label
+
+    @property
+    def consumer(self) -> tuple[GraphNode, int] | None:
+        """The only operator that takes its output, and on which port; None if there is none, or another taker."""
+        if len(self.arcs) == 1 and (consumer := self.arcs[0].consumer) is not None:
+            return consumer, self.arcs[0].port
+        return None
 
     def take_in(self, port: int, element: Element) -> Outputs:
         """Give the operator an element of an input."""
@@ -79,33 +85,53 @@ class GraphNode:
         self.statistics.punctuations_in += 1
         return self.operator.punctuate(port, element)
 
+    def give(self, element: Element) -> None:
+        """Hold an element that the operator has given, for everybody who takes its output."""
+        if isinstance(element, Batch):
+            self.statistics.rows_out += len(element)
+        else:
+            self.statistics.punctuations_out += 1
+            if element.is_linear:
+                self.promised = element.value
+        self.hold(element)
 
-class QueryGraph:
-    """The running form of one plan."""
+    def hold(self, element: Element) -> None:
+        """The same, uncounted."""
+        if self.arcs:
+            self.buffer.elements.append(element)
 
-    def __init__(self, planned: Physical, builder: Builder) -> None:
-        """Build the operators of a physical plan."""
-        self.plan, self.builder = planned.node, builder
+
+class Graph:
+    """Operators joined by arcs."""
+
+    def __init__(self, builder: Builder) -> None:
+        """No operators yet."""
+        self.builder = builder
         self.nodes: list[GraphNode] = []
         self.sources: dict[str, list[GraphNode]] = {}
+        """The readings of each stream; the first one speaks for the stream."""
         self.side: Side = _nobody
         """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
-        self.outputs: deque[Element] = deque()
-        self._add(planned, None)
 
-    def _add(self, planned: Physical, consumer: tuple[GraphNode, int] | None) -> None:
+    def _add(self, planned: Physical, operator: Operator, identity: str) -> GraphNode:
+        """A node of its own, without arcs."""
         node = planned.node
         if not node.takes_revisions and not all(i.properties.insert_only for i in node.inputs):
             raise InternalError("An operator that takes inserts only would be given revisions.", where=node.label)
-        made = GraphNode(node, self.builder.operator(planned), planned.identity, consumer)
+        made = GraphNode(node, operator, identity)
         self.nodes.append(made)
         if isinstance(node, Source):
             made.stream = node.name
             readings = self.sources.setdefault(node.name.lower(), [])
             # A reading that judges rows by their time speaks for the stream before one that only numbers them.
             readings.insert(0 if not node.by_arrival else len(readings), made)
-        for port, below in enumerate(planned.inputs):
-            self._add(below, (made, port))
+        return made
+
+    @staticmethod
+    def _join(producer: GraphNode, consumer: GraphNode, port: int) -> None:
+        consumer.inputs.append(Arc(producer, consumer, port))
+
+    # Running
 
     def push(self, stream: str, element: Element) -> None:
         """Hand an element to a stream and run until nothing is left to do."""
@@ -123,8 +149,8 @@ class QueryGraph:
         if isinstance(element, Batch) and sum(isinstance(n.plan, Source) and n.plan.by_arrival for n in readings) > 1:
             elements = [element.part(at, at + 1) for at in range(len(element))]
         for part in elements:
-            for node in readings:
-                yield from self._run(node, iter(node.take_in(0, part)))
+            for node in list(readings):
+                yield from self._run(node, node.take_in(0, part))
 
     def announce(self, stream: str, summary: object) -> None:
         """Tell a stream without order inside its batches what the batch shows whose rows come next."""
@@ -140,27 +166,40 @@ class QueryGraph:
 
     def emit(self, node: GraphNode, outputs: Outputs) -> None:
         """Pass on what a node gives by itself and run until nothing is left to do."""
-        for _ in self._run(node, iter(outputs)):
+        for _ in self._run(node, outputs):
             pass
-
-    def feedback(self, bound: int) -> None:
-        """The consumer of the result no longer needs what ends before `bound`: tell every operator, the last first."""
-        told: dict[int, int] = {}
-        for node in self.nodes:  # consumers come before those that feed them
-            wanted = bound if node.consumer is None else told.get(id(node.consumer[0]))
-            if wanted is not None:
-                passed_on = node.operator.feedback(wanted)
-                if passed_on is not None:
-                    told[id(node)] = passed_on
 
     def hand_on(self, node: GraphNode, element: Element) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
-        if node.consumer is None:
-            self.outputs.append(element)
-        else:
-            consumer, port = node.consumer
-            for _ in self._run(consumer, iter(consumer.take_in(port, element))):
-                pass
+        node.hold(element)
+        for arc in node.arcs:
+            if arc.consumer is not None:
+                self.emit(arc.consumer, arc.consumer.take_in(arc.port, arc.take()))
+
+    def _run(self, node: GraphNode, outputs: Outputs) -> Iterator[None]:
+        """Pass on the outputs of a node, depth-first."""
+        path: list[Arc | tuple[GraphNode, Iterator[Output]]] = [(node, iter(outputs))]
+        while path:
+            top = path[-1]
+            if isinstance(top, Arc):
+                consumer = top.consumer
+                if consumer is None or not top.unread:
+                    path.pop()
+                else:
+                    path.append((consumer, iter(consumer.take_in(top.port, top.take()))))
+                continue
+            current, given = top
+            output = next(given, None)
+            if output is None:
+                path.pop()
+            elif isinstance(output, Rejected):
+                self.reject(current, output)
+            else:
+                current.give(output)
+                arcs = current.arcs
+                path.extend(arcs if len(arcs) == 1 else reversed(arcs))
+                if any(arc.consumer is None for arc in arcs):
+                    yield
 
     def reject(self, node: GraphNode, rejected: Rejected) -> None:
         """Take rows out of the graph.
@@ -192,34 +231,45 @@ class QueryGraph:
         assert time is not None
         return self.steps(stream, linear(time, END_OF_TIME))
 
+    # What consumers say
+
+    def _tell(self, arc: Arc, bound: int) -> None:
+        """A consumer no longer needs what ends before `bound`: those that feed it hear what all consumers can miss."""
+        arc.needed = bound if arc.needed is None else max(arc.needed, bound)
+        node = arc.producer
+        told = [each.needed for each in node.arcs]
+        known = [each for each in told if each is not None]
+        if len(known) < len(told):
+            return
+        passed_on = node.operator.feedback(min(known))
+        if passed_on is not None:
+            for below in node.inputs:
+                self._tell(below, passed_on)
+
+
+class QueryGraph(Graph):
+    """The running form of one plan."""
+
+    def __init__(self, planned: Physical, builder: Builder) -> None:
+        """Build the operators of a physical plan."""
+        super().__init__(builder)
+        self.plan = planned.node
+        self.outlet = Outlet(self._grown(planned))
+
+    def _grown(self, planned: Physical) -> GraphNode:
+        """A node and all below it; consumers come before those that feed them."""
+        made = self._add(planned, self.builder.operator(planned), planned.identity)
+        for port, below in enumerate(planned.inputs):
+            self._join(self._grown(below), made, port)
+        return made
+
     def drain(self) -> list[Element]:
         """What has come out since the last call, in order."""
-        taken = list(self.outputs)
-        self.outputs.clear()
-        return taken
+        return self.outlet.drain()
 
-    def _run(self, node: GraphNode, outputs: Iterator[Output]) -> Iterator[None]:
-        """Take the outputs of a node as far as they go, one after the other; a halt whenever something has come out."""
-        path = [(node, outputs)]
-        while path:
-            current, outputs = path[-1]
-            output = next(outputs, None)
-            if output is None:
-                path.pop()
-                continue
-            if isinstance(output, Rejected):
-                self.reject(current, output)
-                continue
-            if isinstance(output, Batch):
-                current.statistics.rows_out += len(output)
-            else:
-                current.statistics.punctuations_out += 1
-            if current.consumer is None:
-                self.outputs.append(output)
-                yield
-            else:
-                consumer, port = current.consumer
-                path.append((consumer, iter(consumer.take_in(port, output))))
+    def feedback(self, bound: int) -> None:
+        """The consumer of the result no longer needs what ends before `bound`: tell every operator, the last first."""
+        self._tell(self.outlet, bound)
 
     # State
 
@@ -238,66 +288,21 @@ class QueryGraph:
 
         Take it between elements; nothing is under way then.
         """
-        operators = {}
-        for node in self.nodes:
-            operator, pages = node.operator, node.operator.pages
-            keys = pages.keys()
-            plain = {key: plain_page(operator, key, pages.get(key), node.label) for key in keys}
-            operators[node.identity] = {"kind": operator.kind, "version": operator.version, "pages": plain}
         content = {
             "query": describe(self.plan, self.builder.catalog),
-            "operators": operators,
-            "outputs": [_plain_output(output) for output in self.outputs],
+            "operators": {n.identity: plain_pages(n.operator, n.label) for n in self.nodes},
+            "outputs": plain_elements(self.outlet.producer.buffer.elements),
         }
         return seal_snapshot(content, self.plan.label)
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same query, all of it or, with an error, nothing."""
         saved = open_snapshot(snapshot)
-        if "query" not in saved:
-            raise CheckpointError(
-                "The snapshot is not of a query.", got=", ".join(map(str, saved)), hint="see pk.merge"
-            )
+        check_is_of_query(saved)
         check(saved["query"], describe(self.plan, self.builder.catalog), "", "snapshot")
-        held = [self._held(saved.get("operators"), node) for node in self.nodes]
-        outputs = [self._output(output) for output in saved.get("outputs", ())]
-        self.attach([MemoryPages(pages) for pages in held])
-        self.outputs.clear()
-        self.outputs.extend(outputs)
-
-    def _output(self, saved: Any) -> Element:
-        """An output that had come and not been taken."""
-        try:
-            kind, content, *lives = saved
-            if kind == "punctuation":
-                return Punctuation(*content)
-            return Batch(self.plan.schema, **{kind: content}, lives=Lives(*lives) if lives else None)
-        except (TypeError, ValueError) as error:
-            raise CheckpointError(
-                "The snapshot holds an output that is none.", got=repr(error), hint="use another copy"
-            ) from None
-
-    @staticmethod
-    def _held(operators: Any, node: GraphNode) -> dict[str, Any]:
-        """The pages of a node in a snapshot."""
-        try:
-            saved = operators[node.identity]
-            kind, version, pages = saved["kind"], saved["version"], dict(saved["pages"])
-        except (TypeError, ValueError, LookupError) as error:
-            raise CheckpointError(
-                "The snapshot lacks the state of an operator.",
-                where=node.label,
-                got=repr(error),
-                hint="use another copy",
-            ) from None
-        check_kind(node.operator, kind, version, node.label)
-        return {
-            key: open_page(node.operator, key, kind, version, data, where=node.label) for key, data in pages.items()
-        }
-
-
-def _plain_output(output: Element) -> tuple[Any, ...]:
-    """Its kind and what is in it; of a batch with lives its ends and old ends as well."""
-    if isinstance(output, Punctuation):
-        return "punctuation", (output.bounds, output.constants)
-    return ("table", output.table) if output.columnar else ("rows", list(output.rows))
+        pages = [held_pages(saved.get("operators"), n.identity, n.operator, n.label) for n in self.nodes]
+        outputs = held_elements(saved.get("outputs", ()), self.plan.schema)
+        self.attach([MemoryPages(own) for own in pages])
+        self.outlet.drain()
+        for output in outputs:
+            self.outlet.producer.hold(output)

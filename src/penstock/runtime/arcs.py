@@ -1,0 +1,125 @@
+"""Buffers and arcs: what an operator has given, held once for all who take it (Stream Mill, sections 2 and 3).
+
+An operator's output goes into one buffer. An arc is a head on that buffer: the place up to which one consumer has taken
+it, with the bound that was promised up to there. An element is held until the last head has passed it, so that it costs
+the same for one consumer and for fifty. A result is taken by whoever asks for it, and so is the end of an arc as well:
+its *outlet*.
+
+A query that joins a graph at work has not seen what came before. Its outlet says from which time on its results are
+complete, and gives none that start before it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation
+from penstock.model.time import MIN_TICK
+from penstock.plan.useful import EVERY, Useful
+
+if TYPE_CHECKING:
+    from penstock.runtime.graph import GraphNode
+
+Element = Batch | Punctuation
+
+
+class Buffer:
+    """The elements that somebody has not taken yet, numbered from the first that ever was."""
+
+    __slots__ = ("elements", "start")
+
+    def __init__(self) -> None:
+        """Nothing was given yet."""
+        self.elements: deque[Element] = deque()
+        self.start = 0
+        """The number of the first element that is held."""
+
+    @property
+    def end(self) -> int:
+        """The number that the next element will have."""
+        return self.start + len(self.elements)
+
+    def forget(self, number: int) -> None:
+        """Everybody has taken what is before this."""
+        while self.start < number:
+            self.elements.popleft()
+            self.start += 1
+
+
+class Arc:
+    """A head on a producer's buffer; `consumer` takes it on a port, or whoever asks if it has none."""
+
+    __slots__ = ("consumer", "head", "needed", "port", "producer", "register", "useful")
+
+    def __init__(self, producer: GraphNode, consumer: GraphNode | None = None, port: int = 0) -> None:
+        """It begins with what is given from now on."""
+        self.producer, self.consumer, self.port = producer, consumer, port
+        self.head = producer.buffer.end
+        self.register = producer.promised
+        """The linear bound that was promised up to the head."""
+        self.needed: int | None = None
+        """The consumer no longer needs what ends before this; None if it has not said so."""
+        self.useful: Useful = EVERY
+        """The bounds that the consumer can use."""
+        producer.arcs.append(self)
+
+    @property
+    def unread(self) -> int:
+        """How many elements it has not taken."""
+        return self.producer.buffer.end - self.head
+
+    def take(self) -> Element:
+        """The next element; it is forgotten if this was the last head to pass it."""
+        producer = self.producer
+        buffer = producer.buffer
+        number = self.head
+        element = buffer.elements[number - buffer.start]
+        self.head = number + 1
+        if number == buffer.start:
+            arcs = producer.arcs
+            buffer.forget(self.head if len(arcs) == 1 else min([arc.head for arc in arcs]))
+        if isinstance(element, Punctuation) and element.is_linear:
+            self.register = element.value
+        return element
+
+    def cut(self) -> None:
+        """Take nothing any more; what only this head held is forgotten."""
+        producer = self.producer
+        producer.arcs.remove(self)
+        buffer = producer.buffer
+        buffer.forget(min([arc.head for arc in producer.arcs], default=buffer.end))
+
+
+class Outlet(Arc):
+    """Where the results of a query are taken."""
+
+    __slots__ = ("complete_from", "is_passed", "name")
+
+    def __init__(self, producer: GraphNode, name: str = "", complete_from: int = MIN_TICK) -> None:
+        """`complete_from`: results that start before it may lack rows that came before the query did."""
+        super().__init__(producer)
+        self.name, self.complete_from = name, complete_from
+        self.is_passed = complete_from == MIN_TICK
+        """Whether nothing before that can come any more."""
+
+    def drain(self) -> list[Element]:
+        """What has come since the last time, without results that may not be complete."""
+        taken = [self.take() for _ in range(self.unread)]
+        if self.is_passed:
+            return taken
+        kept: list[Element] = []
+        for element in taken:
+            if isinstance(element, Punctuation):
+                kept.append(element)
+                self.is_passed = self.is_passed or self.register >= self.complete_from
+            elif (found := self._complete(element)) is not None:
+                kept.append(found)
+        return kept
+
+    def _complete(self, batch: Batch) -> Batch | None:
+        late_enough = batch.times() >= self.complete_from
+        if late_enough.all():
+            return batch
+        return batch.select(late_enough) if late_enough.any() else None
