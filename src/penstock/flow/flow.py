@@ -12,12 +12,13 @@ print(q.collect())
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.errors import QueryError, StreamError
+from penstock.errors import QueryError, StreamError, UnsupportedError
 from penstock.flow.drawing import html_text
+from penstock.flow.flow_run import FlowRun, start_together
 from penstock.flow.local import LocalQuery
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.query import Query
@@ -292,6 +293,37 @@ class Flow(PySparkNames):
         from penstock.flow.spark import SparkQuery
 
         return SparkQuery(name, sql, plan, self.catalog, self._sources, self.spark, self.path)
+
+    def start(
+        self,
+        queries: Mapping[Query, Any],
+        *,
+        name: str = "flow",
+        late: Any = None,
+        dead_letters: Any = None,
+        max_dead: float | None = None,
+        snapshot: bytes | None = None,
+    ) -> FlowRun:
+        """Run several queries as one, in-process: streams are read once, and what plans have in common runs once.
+
+        Args:
+            queries: each query with its sink, as for `Query.start`; others may join later with `add`.
+            name: of the run.
+            late: a sink for the late rows of all streams.
+            dead_letters: a sink for dead letters.
+            max_dead: so many dead letters, or such a fraction of the rows, are borne; with more the run fails.
+            snapshot: the state of a run of the same queries, to go on from.
+        """
+        if self.spark is not None:
+            raise UnsupportedError(
+                "On Spark every query is a run of its own.",
+                where="flow.start",
+                hint="query.start(sink); pk.Flow() without Spark runs several as one",
+            )
+        if not isinstance(name, str) or not name:
+            raise StreamError("The name of a run is a text.", got=repr(name)[:200])
+        sources = {key: (source.open, source.ahead) for key, source in self._sources.items()}
+        return start_together(name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot)
 
 
 def _declared(schema: Schema, progress: Progress, *, insert_only: bool) -> StreamProperties:

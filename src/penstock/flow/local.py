@@ -146,7 +146,7 @@ class LocalQuery(Query):
         if name is not None and not (isinstance(name, str) and name):
             raise StreamError("The name of a run is a text.", where=self.name, got=repr(name)[:200])
         targets = {"results": sink, "late rows": late, "dead letters": dead_letters}
-        _check_apart(targets, self.name)
+        check_apart(targets, self.name)
         for target in targets.values():
             if isinstance(target, str | os.PathLike):
                 check_not_read(target, self._paths, self.name)
@@ -173,7 +173,7 @@ def _check_options(name: str, **options: object) -> None:
         )
 
 
-def _check_apart(sinks: Mapping[str, Any], name: str) -> None:
+def check_apart(sinks: Mapping[str, Any], name: str) -> None:
     """Of two outputs in one file only one would be left."""
     seen: dict[str, str] = {}
     for output, sink in sinks.items():

@@ -68,6 +68,12 @@ class Operator(ABC):
         """
         return None
 
+    def require(self, useful: tuple[int, int], told: int) -> None:  # noqa: B027 - most have nothing to do
+        """Of bounds of its own, those that pass a multiple of a step from an origin are of use; `told` was the last.
+
+        Said again when consumers come or go. What only passes bounds on need not know.
+        """
+
     def attach(self, pages: Pages) -> None:
         """Use these pages from now on; what is in them is the operator's state."""
         self.pages = pages
@@ -120,6 +126,13 @@ class BoundMemory:
             return False
         pages.put(self.key, bound)
         return True
+
+    def set(self, pages: Pages, bound: int | None) -> None:
+        """What was passed on last, counted anew; None if nothing was."""
+        if bound is None:
+            pages.delete(self.key)
+        else:
+            pages.put(self.key, bound)
 
     def promise(self, pages: Pages, promise: Punctuation) -> bool:
         """Whether a promise of some groups is new beside that bound; if so it is remembered until it is passed."""

@@ -73,8 +73,8 @@ def _identify(node: Node, wanted: frozenset[str] | None, found: list[Known]) -> 
         own += ["lives"] if node.schema.lives is not None else []  # plain streams stay known by what they were
     else:
         own = canonical(node)
-    identity = _hash([own, below])
-    found[at] = Known(node, identity, _hash(own), reads)
+    identity = digest([own, below])
+    found[at] = Known(node, identity, digest(own), reads)
     return identity
 
 
@@ -172,7 +172,8 @@ def _is_default(field: dataclasses.Field[Any], held: Any) -> bool:
     return field.default is not dataclasses.MISSING and type(held) is type(field.default) and held == field.default
 
 
-def _hash(form: Any) -> str:
+def digest(form: Any) -> str:
+    """What a canonical form is known by."""
     text = json.dumps(form, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -51,7 +51,7 @@ class Buffer:
 class Arc:
     """A head on a producer's buffer; `consumer` takes it on a port, or whoever asks if it has none."""
 
-    __slots__ = ("consumer", "head", "needed", "port", "producer", "register", "useful")
+    __slots__ = ("consumer", "head", "is_told", "needed", "port", "producer", "register", "useful")
 
     def __init__(self, producer: GraphNode, consumer: GraphNode | None = None, port: int = 0) -> None:
         """It begins with what is given from now on."""
@@ -59,6 +59,8 @@ class Arc:
         self.head = producer.buffer.end
         self.register = producer.promised
         """The linear bound that was promised up to the head."""
+        self.is_told = self.register == MIN_TICK
+        """Whether the consumer knows what was promised before it came."""
         self.needed: int | None = None
         """The consumer no longer needs what ends before this; None if it has not said so."""
         self.useful: Useful = EVERY

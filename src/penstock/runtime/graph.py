@@ -64,6 +64,9 @@ class GraphNode:
     """What it takes, in the order of its ports."""
     promised: int = MIN_TICK
     """The linear bound that it gave last."""
+    last_given: int = MIN_TICK
+    """Results that start up to here were given already, or may not be complete; of operators that keep it."""
+    keeps_last: bool = False
 
     @property
     def label(self) -> str:
@@ -89,6 +92,8 @@ class GraphNode:
         """Hold an element that the operator has given, for everybody who takes its output."""
         if isinstance(element, Batch):
             self.statistics.rows_out += len(element)
+            if self.keeps_last and len(element):
+                self.last_given = max(self.last_given, int(element.times().max()))
         else:
             self.statistics.punctuations_out += 1
             if element.is_linear:
@@ -110,6 +115,8 @@ class Graph:
         self.nodes: list[GraphNode] = []
         self.sources: dict[str, list[GraphNode]] = {}
         """The readings of each stream; the first one speaks for the stream."""
+        self.waiting: list[Outlet] = []
+        """Outlets of which something was to be taken, in the order in which it came."""
         self.side: Side = _nobody
         """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
 
@@ -172,6 +179,7 @@ class Graph:
     def hand_on(self, node: GraphNode, element: Element) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
         node.hold(element)
+        self._came_out(node.arcs)
         for arc in node.arcs:
             if arc.consumer is not None:
                 self.emit(arc.consumer, arc.consumer.take_in(arc.port, arc.take()))
@@ -198,8 +206,18 @@ class Graph:
                 current.give(output)
                 arcs = current.arcs
                 path.extend(arcs if len(arcs) == 1 else reversed(arcs))
-                if any(arc.consumer is None for arc in arcs):
+                if self._came_out(arcs):
                     yield
+
+    def _came_out(self, arcs: Sequence[Arc]) -> bool:
+        """Whether one of them is an outlet; those that have something now are remembered."""
+        found = False
+        for arc in arcs:
+            if isinstance(arc, Outlet):
+                found = True
+                if arc.unread == 1:
+                    self.waiting.append(arc)
+        return found
 
     def reject(self, node: GraphNode, rejected: Rejected) -> None:
         """Take rows out of the graph.
@@ -265,6 +283,7 @@ class QueryGraph(Graph):
 
     def drain(self) -> list[Element]:
         """What has come out since the last call, in order."""
+        self.waiting.clear()
         return self.outlet.drain()
 
     def feedback(self, bound: int) -> None:

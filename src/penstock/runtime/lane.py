@@ -9,6 +9,8 @@ back; whenever anything else touches the graph, the lane is stored before and lo
 A row on which a selection or projection fails leaves the lane as a dead letter; which step it was is found out then, so
 that rows without fault pay nothing for it.
 
+Where several take the output of one step, the lane ends there, and each is given the row.
+
 A row that moves the bound, or the row number, past the next useful one is the exception: the punctuation that follows
 goes through the graph as always. So do rows that are punctuation themselves. What has no lane of this kind (a stream
 that the plan reads twice, that has a limit on rows from the future, or whose rows have lives) goes row by row through
@@ -44,7 +46,7 @@ from penstock.runtime.gate import Gate
 from penstock.runtime.row_functions import Functions, RowCode
 
 if TYPE_CHECKING:
-    from penstock.runtime.graph import GraphNode, QueryGraph
+    from penstock.runtime.graph import Graph, GraphNode
 
 Push = Callable[[Row], None]
 Bury = Callable[[DeadLetter], None]
@@ -59,18 +61,24 @@ class Lane:
     load: Callable[[], None]
     read: Callable[[], int]
     """How many rows were pushed, as far as they are stored."""
+    retire: Callable[[], None] = lambda: None
+    """The graph has changed: from now on rows go to the lane that took this one's place."""
 
 
-def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury, gate: Gate) -> Lane:
-    """The lane of a stream; `bury` is given rows that are none of its schema, `gate` is held while a row is pushed."""
+def lane_of(graph: Graph, stream: str, functions: Functions, bury: Bury, gate: Gate, again: Push | None = None) -> Lane:
+    """The lane of a stream; `bury` is given rows that are none of its schema, `gate` is held while a row is pushed.
+
+    Where the graph may change, `again` is given rows that are pushed after the lane has been retired.
+    """
     entrances = graph.sources[stream.lower()]
     entrance = entrances[0]
     ingest = entrance.operator
     plain = ingest.schema.lives is None and len(entrances) == 1
     if plain and isinstance(ingest, RowIngest) and ingest.guard is None and ingest.groups is None:
-        return _compiled(graph, entrance, ingest, functions, bury, gate)
+        return _compiled(graph, entrance, ingest, functions, bury, gate, again)
 
     pushed = 0
+    retired: list[bool] = []
     form = Elements(ingest.schema)
 
     def made(row: object) -> Batch | DeadLetter:
@@ -82,14 +90,18 @@ def lane_of(graph: QueryGraph, stream: str, functions: Functions, bury: Bury, ga
     def push(row: Row) -> None:
         nonlocal pushed
         with gate.alone():
-            pushed += 1
-            batch = made(row)
-            if isinstance(batch, DeadLetter):
-                bury(batch)
-            else:
-                graph.push(stream, batch)
+            if not retired:
+                pushed += 1
+                batch = made(row)
+                if isinstance(batch, DeadLetter):
+                    bury(batch)
+                else:
+                    graph.push(stream, batch)
+                return
+        assert again is not None
+        again(row)
 
-    return Lane(push, _nothing, _nothing, lambda: pushed)
+    return Lane(push, _nothing, _nothing, lambda: pushed, lambda: retired.append(True))
 
 
 def _nothing(*_: object) -> None:
@@ -97,15 +109,24 @@ def _nothing(*_: object) -> None:
 
 
 def _compiled(
-    graph: QueryGraph, entrance: GraphNode, ingest: RowIngest, functions: Functions, bury: Bury, gate: Gate
+    graph: Graph,
+    entrance: GraphNode,
+    ingest: RowIngest,
+    functions: Functions,
+    bury: Bury,
+    gate: Gate,
+    again: Push | None,
 ) -> Lane:
     code = RowCode(functions)
+    retired: list[bool] = []
+    code.names |= {"retired": retired, "again": again}
     code.names["encodable"] = encodable
     code.names["canonical"] = canonical
     chain, steps, last = _chain(entrance, code)
-    consumer = last.consumer[0] if last.consumer is not None else None
-    target = consumer.operator if consumer is not None else None
-    code.names["deliver"] = target.absorb if isinstance(target, ColumnarAggregate) else _deliver(graph, last)
+    consumers = _absorbing(last)
+    deliveries = [f"deliver{at}(row)" for at in range(len(consumers))] if consumers else ["deliver(row)"]
+    code.names["deliver"] = _deliver(graph, last)
+    code.names |= {f"deliver{at}": operator.absorb for at, (_, operator) in enumerate(consumers)}
     selections = sum(isinstance(node.plan, Select) for node in chain)
     counters = ["r", "c", "late", "skipped", *[f"c{i}" for i in range(selections)]]
     names = ", ".join(["greatest", "bound", "edge", "n", *counters])
@@ -120,6 +141,7 @@ def _compiled(
         f"        nonlocal {names}",
         "        while held[0]: pause()",
         "        held[0] = True",
+        *_forwarding(again),
         "        try:",
         "            r += 1",
         "            try:",
@@ -139,7 +161,7 @@ def _compiled(
         "                try:",
         "                    while True:",  # once: a row that a selection leaves out breaks off
         *[f"                        {step}" for step in steps],
-        "                        deliver(row)",
+        *[f"                        {delivery}" for delivery in deliveries],
         "                        break",
         f"                except Exception as error: blame(({unpack}), error, n - 1)",
         "            else: skipped += 1",
@@ -156,16 +178,23 @@ def _compiled(
         "        greatest, bound, edge, needed, n, following = read()",
         "    return push, store, load",
     ]
-    books = _Books(graph, entrance, ingest, chain, consumer, bury)
+    books = _Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
     exec(compile("\n".join(lines), "<penstock lane>", "exec"), code.names)
     own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.follow, books.numbered)
     made = code.names["make"](gate.held, gate.pause, *own, books.read, books.write)
     push, store, load = made
-    books.lane = Lane(push, store, load, lambda: books.pushed)
+    books.lane = Lane(push, store, load, lambda: books.pushed, lambda: retired.append(True))
     return books.lane
 
 
-def _aside(graph: QueryGraph, entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
+def _forwarding(again: Push | None) -> list[str]:
+    """Rows that reach a lane whose graph has changed are handed to the next one."""
+    if again is None:
+        return []
+    return ["        if retired:", "            held[0] = False", "            return again(row)"]
+
+
+def _aside(graph: Graph, entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
     """Rows that are punctuation, or of which that cannot be told, leave the lane."""
     source = entrance.plan
     if not ingest.is_punctuated:
@@ -182,7 +211,7 @@ def _aside(graph: QueryGraph, entrance: GraphNode, ingest: RowIngest, code: RowC
 def _progress(ingest: RowIngest) -> list[str]:
     """What follows from a row's time, late or not: a bound may move, and may be of use."""
     if ingest.by_arrival or ingest.is_punctuated:
-        return []
+        return ["            if time > greatest: greatest = time"]
     if isinstance(ingest.tracker, DelayTracker):
         return [
             "            if time > greatest:",
@@ -230,7 +259,18 @@ def _fits(name: str, field: Field, schema: Schema) -> str:
     return f"({name} is None or {fits_text(name, field.type)})"
 
 
-def _deliver(graph: QueryGraph, node: GraphNode) -> Push:
+def _absorbing(last: GraphNode) -> list[tuple[GraphNode, ColumnarAggregate]]:
+    """Those that take the output of a node, if all of them take single rows by a function of their own."""
+    found = []
+    for arc in last.arcs:
+        operator = None if arc.consumer is None else arc.consumer.operator
+        if arc.consumer is None or not isinstance(operator, ColumnarAggregate):
+            return []
+        found.append((arc.consumer, operator))
+    return found
+
+
+def _deliver(graph: Graph, node: GraphNode) -> Push:
     """Hand a row to whatever follows a node, as a batch of one."""
     schema = node.operator.schema
 
@@ -245,11 +285,11 @@ class _Books:
 
     def __init__(
         self,
-        graph: QueryGraph,
+        graph: Graph,
         entrance: GraphNode,
         ingest: RowIngest,
         chain: list[GraphNode],
-        consumer: GraphNode | None,
+        consumers: list[GraphNode],
         bury: Bury,
     ) -> None:
         self.bury = bury
@@ -257,7 +297,7 @@ class _Books:
         self.state: Any = None
         """The tracker's state, where it is more than the greatest time."""
         self.numbers = next((node for node in chain if isinstance(node.operator, NumberOperator)), None)
-        self.chain, self.consumer = chain, consumer
+        self.chain, self.consumers = chain, consumers
         self.lane = Lane(_nothing, _nothing, _nothing, lambda: 0)
         self.pushed = 0
         """How many rows were pushed, whatever became of them."""
@@ -276,7 +316,7 @@ class _Books:
         if ingest.by_arrival and not ingest.has_ended:
             bound = MIN_TICK
         delay = self.tracker.delay if isinstance(self.tracker, DelayTracker) else 0
-        greatest = state if isinstance(state, int) else MIN_TICK
+        greatest = state if isinstance(self.tracker, DelayTracker) and state is not None else MIN_TICK
         return greatest, bound, _edge(ingest) + delay, ingest.needed(), *self._counting()
 
     def _counting(self) -> tuple[int, int]:
@@ -296,6 +336,8 @@ class _Books:
             return
         if self.numbers is not None:
             self.numbers.operator.pages.put("next", number)
+        if greatest > MIN_TICK:
+            self.ingest.reach(greatest)
         if isinstance(self.tracker, DelayTracker) and not self.ingest.by_arrival:
             self.ingest.pages.put("progress", greatest)
         elif self.state is not None:
@@ -308,8 +350,8 @@ class _Books:
             count = selected.pop(0) if isinstance(node.plan, Select) else count - self.failed[at]
             self.failed[at] = 0
             node.statistics.rows_out += count
-        if self.consumer is not None and isinstance(self.consumer.operator, ColumnarAggregate):
-            self.consumer.statistics.rows_in += count
+        for consumer in self.consumers:
+            consumer.statistics.rows_in += count
 
     def mend(self, row: object) -> Row | None:
         """The row with its values brought into their types; None if that cannot be done."""
@@ -331,6 +373,7 @@ class _Books:
 
     def step(self, time: int, mark: object) -> int:
         """The bound after one more row, where it does not follow from the greatest time alone."""
+        self.ingest.reach(time)
         self.state = self.tracker.observe(self.state, time, mark)
         return self.tracker.bound(self.state)
 

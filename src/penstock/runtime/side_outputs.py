@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO
 
@@ -91,33 +93,45 @@ class Kept:
         return pa.concat_tables(found) if found else self.schema.arrow.empty_table()
 
 
-class SideOutputs:
-    """Late rows and dead letters, with how many of each there are."""
+class Sides(ABC):
+    """Where rows go that take no further part: dead letters, and late rows, counted."""
 
-    def __init__(self, late_schema: Schema) -> None:
-        """`late_schema` has the type of the bounds."""
-        self.late = Kept(late_schema)
+    def __init__(self) -> None:
+        """Nothing has left yet."""
         self.letters = Kept(DEAD_SCHEMA)
         self.dead = self.failed = 0
+
+    @property
+    @abstractmethod
+    def lates(self) -> int:
+        """How many rows were late."""
+
+    @abstractmethod
+    def _late_of(self, stream: str) -> Kept:
+        """Where the late rows of a stream are kept."""
 
     def take(self, stream: str, operator: str | None, rejected: Rejected) -> None:
         """Keep rejected rows."""
         texts = texts_of(rejected.batch)
         if rejected.kind == "late":
+            kept = self._late_of(stream)
             for text, bound in zip(texts, rejected.bounds, strict=True):
-                self.late.add((stream, bound, text), text)
+                kept.add((stream, bound, text), text)
             return
         for text, reason in zip(texts, rejected.reasons, strict=True):
             self._keep(stream, operator, reason, text)
         if rejected.kind == "dead":
-            self.dead += len(rejected.batch)
+            self._count(stream, len(rejected.batch))
         else:
             self.failed += len(rejected.batch)
 
     def bury(self, stream: str, letter: DeadLetter) -> None:
         """Keep a row that could not be read."""
         self._keep(stream, None, letter.reason, plain_text(letter.row))
-        self.dead += 1
+        self._count(stream, 1)
+
+    def _count(self, stream: str, dead: int) -> None:
+        self.dead += dead
 
     def _keep(self, stream: str, operator: str | None, reason: str, text: str) -> None:
         self.letters.add((stream, operator, plain_text(reason), text), text)
@@ -127,3 +141,47 @@ class SideOutputs:
         """The last dead letter, for messages."""
         letter = self.letters.last
         return "" if letter is None else f"the last in {letter[1] or letter[0]}: {letter[2]}"
+
+
+class SideOutputs(Sides):
+    """Late rows and dead letters of one query."""
+
+    def __init__(self, late_schema: Schema) -> None:
+        """`late_schema` has the type of the bounds."""
+        super().__init__()
+        self.late = Kept(late_schema)
+
+    @property
+    def lates(self) -> int:
+        """How many rows were late."""
+        return len(self.late)
+
+    def _late_of(self, stream: str) -> Kept:
+        return self.late
+
+
+class SidesByStream(Sides):
+    """The same of several queries: late rows by stream, since streams may have different kinds of time."""
+
+    def __init__(self) -> None:
+        """No streams yet."""
+        super().__init__()
+        self.by_stream: dict[str, Kept] = {}
+        self.dead_of: Counter[str] = Counter()
+        """Per stream, how many rows its entrance refused."""
+
+    def _count(self, stream: str, dead: int) -> None:
+        super()._count(stream, dead)
+        self.dead_of[stream.lower()] += dead
+
+    def open(self, stream: str, late_schema: Schema) -> None:
+        """Keep the late rows of a stream, whose bounds have the type that the schema says."""
+        self.by_stream.setdefault(stream.lower(), Kept(late_schema))
+
+    def _late_of(self, stream: str) -> Kept:
+        return self.by_stream[stream.lower()]
+
+    @property
+    def lates(self) -> int:
+        """How many rows of any stream were late."""
+        return sum(map(len, self.by_stream.values()))

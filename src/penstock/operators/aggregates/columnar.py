@@ -228,7 +228,7 @@ class ColumnarAggregate(Operator):
             return
         bound = punctuation.value
         state = self._state()
-        if self.window.is_tumbling and not state.panes:
+        if self._has_tables_alone(state):
             yield from self._close_tables(state, bound)
         else:
             self._settle()
@@ -249,6 +249,10 @@ class ColumnarAggregate(Operator):
             self._give_up(state, self.window.first_pane(needed))
             self._save(state)
         return self.window.start(needed) + self.lifetime
+
+    def _has_tables_alone(self, state: Slide) -> bool:
+        """Whether windows tumble and only single rows have come: then their tables are the windows."""
+        return self.window.is_tumbling and not state.panes
 
     def _close_tables(self, state: Slide, bound: int) -> Outputs:
         """The results of tumbling windows of which only single rows have come."""
@@ -309,7 +313,7 @@ class ColumnarAggregate(Operator):
         """Put out the windows of some groups that a bound of theirs closes; they leave what they need no more."""
         state = self._state()
         first_open = None if bound == END_OF_TIME else self.window.first(bound)
-        if self.window.is_tumbling and not state.panes:
+        if self._has_tables_alone(state):
             yield from self._close_group_tables(state, first_open, chosen)
             return
         self._settle()

@@ -47,25 +47,21 @@ class WindowTables:
 
     def of(self, blocks: list[Block], groups: GroupCodes) -> Outputs:
         """Result rows; the groups of which a sum overflows fail."""
-        wids = np.concatenate([b[0] for b in blocks])
-        codes = np.concatenate([b[1] for b in blocks])
-        measures = [np.concatenate([b[2][at] for b in blocks]) for at in range(len(self.measures))]
+        wids, codes, measures = joined(blocks)
+        return self.made(wids, window_columns(self.schema, self.window, wids), groups.columns(codes), measures)
+
+    def made(self, wids: Array, window: list[pa.Array], keys: list[pa.Array], measures: list[Array]) -> Outputs:
+        """Result rows of windows and groups whose columns are there, and of the numbers of each."""
         reasons = self._overflows(measures)
+        columns = [*window, *keys]
         if reasons:
             failed = np.zeros(len(wids), np.bool_)
             failed[list(reasons)] = True
-            yield self._failed(wids[failed], groups.columns(codes[failed]), [reasons[at] for at in sorted(reasons)])
-            wids, codes, measures = wids[~failed], codes[~failed], [m[~failed] for m in measures]
-        if len(wids):
+            yield self._failed([c.filter(pa.array(failed)) for c in columns], [reasons[at] for at in sorted(reasons)])
+            columns, measures = [c.filter(pa.array(~failed)) for c in columns], [m[~failed] for m in measures]
+        if len(columns[0]):
             values = [r.lower(measures) for r in self.results]
-            columns = [*self._window_columns(wids), *groups.columns(codes), *values]
-            yield Batch(self.schema, table=pa.Table.from_arrays(columns, schema=self.schema.arrow))
-
-    def _window_columns(self, wids: Array) -> list[pa.Array]:
-        ends = wids * self.window.slide + (self.window.origin + self.window.slide)
-        bound_type = self.schema.fields[1].type.arrow
-        starts = pc.cast(pa.array(ends - self.window.range), bound_type)
-        return [pa.array(wids), starts, pc.cast(pa.array(ends), bound_type)]
+            yield Batch(self.schema, table=pa.Table.from_arrays([*columns, *values], schema=self.schema.arrow))
 
     def _overflows(self, measures: list[Array]) -> dict[int, str]:
         """The positions at which a sum is none that SQL can hold, with the reason."""
@@ -75,7 +71,22 @@ class WindowTables:
                 reasons.setdefault(at, reason_of(sum_overflow(measures[result.value][at])))
         return reasons
 
-    def _failed(self, wids: Array, keys: list[pa.Array], reasons: list[str]) -> Rejected:
+    def _failed(self, columns: list[pa.Array], reasons: list[str]) -> Rejected:
         names = self.schema.names[: 3 + self.keys]
-        table = pa.Table.from_arrays([*self._window_columns(wids), *keys], names=list(names))
+        table = pa.Table.from_arrays(columns, names=list(names))
         return failed_groups(self.schema, self.keys, list(zip(rows_of(table), reasons, strict=True)))
+
+
+def joined(blocks: list[Block]) -> Block:
+    """Blocks of the same measures as one."""
+    wids = np.concatenate([b[0] for b in blocks])
+    codes = np.concatenate([b[1] for b in blocks])
+    return wids, codes, [np.concatenate([b[2][at] for b in blocks]) for at in range(len(blocks[0][2]))]
+
+
+def window_columns(schema: Schema, window: Sliding, wids: Array) -> list[pa.Array]:
+    """The number, the start and the end of each window."""
+    ends = wids * window.slide + (window.origin + window.slide)
+    bound_type = schema.fields[1].type.arrow
+    starts = pc.cast(pa.array(ends - window.range), bound_type)
+    return [pa.array(wids), starts, pc.cast(pa.array(ends), bound_type)]

@@ -99,6 +99,11 @@ class Ingest(Operator):
         self.skipped = 0
         """How many rows were skipped because nobody needs them, since the operator was made."""
 
+    def require(self, useful: tuple[int, int], told: int) -> None:
+        """Bounds are counted by the new step."""
+        self.step, self.origin = useful
+        self.passed_on.set(self.pages, None if told == MIN_TICK else self._useful(told))
+
     def marks(self, batch: Batch) -> Marks:
         """What the tracker asks for of each row."""
         return self.marks_of(batch) if self.marks_of is not None else None
@@ -250,7 +255,7 @@ class RowIngest(Ingest):
     """Judges each row by the rows before it."""
 
     greatest: int | None = None
-    """The greatest time of the rows that were on time, since the operator was made; a lane does not tell."""
+    """The greatest time of the rows that were on time, since the operator was made."""
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Split the batch, then say how far the stream has come."""
@@ -282,7 +287,7 @@ class RowIngest(Ingest):
         split = self.split(batch, times, marks, condemning)
         yield from split.rejected
         if len(split.on_time):
-            self._reach(int((times if split.kept.all() else times[split.kept]).max()))
+            self.reach(int((times if split.kept.all() else times[split.kept]).max()))
         start = 0
         for place, passed in self._ends(times, marks, before, said):
             end = int(np.count_nonzero(split.kept[:place])) if self.step == 1 else len(split.on_time)
@@ -313,12 +318,13 @@ class RowIngest(Ingest):
         elif time < self.needed():
             self.skipped += 1
         else:
-            self._reach(time)
+            self.reach(time)
             yield batch
         if not self.by_arrival:
             yield from self.pass_on(self.tracker.bound(state))
 
-    def _reach(self, time: int) -> None:
+    def reach(self, time: int) -> None:
+        """A row of that time was on time."""
         if self.greatest is None or time > self.greatest:
             self.greatest = time
 

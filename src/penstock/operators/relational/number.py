@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
-from penstock.model.time import END_OF_TIME
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import BoundMemory, Operator, Outputs
 
 
@@ -26,6 +26,14 @@ class NumberOperator(Operator):
         super().__init__(schema)
         self.step, self.origin = useful
         self.passed_on = BoundMemory()
+
+    def require(self, useful: tuple[int, int], told: int) -> None:
+        """Bounds are counted by the new step."""
+        self.step, self.origin = useful
+        self.passed_on.set(self.pages, None if told == MIN_TICK else self._useful(told))
+
+    def _useful(self, bound: int) -> int:
+        return bound if bound == END_OF_TIME else (bound - self.origin) // self.step
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Append the number and say how far numbering has come."""
@@ -45,7 +53,7 @@ class NumberOperator(Operator):
     def pass_on(self) -> Outputs:
         """How far numbering has come, if that is of use."""
         following: int = self.pages.get("next") or 0
-        if self.passed_on.advance(self.pages, (following - self.origin) // self.step):
+        if self.passed_on.advance(self.pages, self._useful(following)):
             yield self.output_bound(following)
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:

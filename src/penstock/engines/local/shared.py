@@ -1,0 +1,206 @@
+"""Several queries in-process as one run: streams are read and judged once, and what plans have in common runs once.
+
+Queries may come and go at any time, also while sources are `run`, from any thread. What comes out is handed on with the
+name of its query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from penstock.engines.base import check
+from penstock.engines.local.hosting import Hosting, Opener, opened
+from penstock.engines.local.support import SUPPORT
+from penstock.errors import StreamError
+from penstock.model.accounts import Counts
+from penstock.model.batch import Batch, Row
+from penstock.model.elements import Punctuation, is_whole
+from penstock.model.letters import late_schema
+from penstock.model.time import MIN_TICK
+from penstock.plan.catalog import Catalog
+from penstock.plan.nodes import Node, Source
+from penstock.plan.physical import Physical
+from penstock.plan.planner import in_process
+from penstock.plan.rules.read_through import read_through
+from penstock.runtime.graph import GraphNode
+from penstock.runtime.lane import Lane, at_rest, lane_of
+from penstock.runtime.shared_graph import SharedGraph
+from penstock.runtime.shared_state import restored, snapshot_of
+from penstock.runtime.side_outputs import SidesByStream
+
+Named = tuple[str, Batch | Punctuation]
+
+
+class SharedExecution(Hosting[Named]):
+    """The running graph of several queries; it may be fed from several threads."""
+
+    graph: SharedGraph
+    side: SidesByStream
+
+    def __init__(self, catalog: Catalog, plans: Mapping[str, Node] | None = None) -> None:
+        """`plans` are those of the queries that are there from the start, by their names."""
+        super().__init__(catalog)
+        self.graph = SharedGraph(self.builder)
+        self.side = SidesByStream()
+        self.graph.side = self.side.take
+        self.plans: dict[str, Node] = {}
+        self.planned: dict[str, Physical] = {}
+        if plans:
+            self.add(plans)
+
+    @property
+    def label(self) -> str:
+        """The names of the queries."""
+        return f"queries {', '.join(self.plans)}"
+
+    def _drained(self) -> list[Named]:
+        return list(self.graph.drain())
+
+    def _plans(self) -> Iterable[Node]:
+        return list(self.plans.values())
+
+    @staticmethod
+    def _rows_in(out: Named) -> int:
+        return len(out[1]) if isinstance(out[1], Batch) else 0
+
+    # Queries
+
+    def add(self, plans: Mapping[str, Node], openers: Mapping[str, Opener] | None = None) -> dict[str, int | None]:
+        """Let queries join; from which time on each is complete, None if nothing was missed.
+
+        Refuses at once what the engine does not support, and with it all of them. While sources are run, `openers` are
+        asked for streams that nobody has read so far.
+        """
+        for plan in plans.values():
+            check(plan, "in-process", SUPPORT)
+        planned = {name: in_process(read_through(plan), self.builder.catalog) for name, plan in plans.items()}
+        with self._alone():
+            fresh = [source for plan in plans.values() for source in _sources(plan)]
+            reading = self._to_read(fresh, openers or {})
+            outlets = self.graph.add(planned)
+            self.plans |= plans
+            self.planned |= planned
+            for source in fresh:
+                self.side.open(source.name, late_schema(source.schema))
+            self._renew_lanes()
+            for name, begin in reading.items():
+                self.streams.append(name)
+                begin()
+        return {name: None if o.complete_from == MIN_TICK else o.complete_from for name, o in outlets.items()}
+
+    def _to_read(self, fresh: Iterable[Source], openers: Mapping[str, Opener]) -> dict[str, Callable[[], None]]:
+        """Streams that nobody has read so far, with how reading them begins; before `run` it begins with the run."""
+        known = {name.lower() for name in self.streams}
+        found: dict[str, Callable[[], None]] = {}
+        for source in fresh:
+            if source.name.lower() in known:
+                continue
+            known.add(source.name.lower())
+            pulling = self._pulling
+            if pulling is None:
+                found[source.name] = _nothing
+            else:
+                items = opened(source.name, openers)
+                found[source.name] = partial(self._begin, source.name, partial(pulling.add, source.name, items))
+        return found
+
+    def _begin(self, name: str, add: Callable[..., None]) -> None:
+        self._reading.add(name)
+        add(self._ahead.get(name.lower()))
+
+    def remove(self, name: str) -> list[Batch | Punctuation]:
+        """Let a query go, with the state that only it needs; what it gave and nobody has taken."""
+        if name not in self.plans:
+            raise StreamError(
+                "There is no such query running.", got=str(name)[:200], hint=f"running: {', '.join(self.plans) or '-'}"
+            )
+        with self._alone():
+            left = self.graph.outlets[name].drain()
+            self.graph.remove(name)
+            del self.plans[name], self.planned[name]
+            self._renew_lanes()
+        return left
+
+    def nodes_of(self, name: str) -> list[GraphNode]:
+        """The operators that a query takes part in, the last one first."""
+        found: dict[GraphNode, None] = {}
+
+        def visit(node: GraphNode) -> None:
+            if node not in found:
+                found[node] = None
+                for arc in node.inputs:
+                    visit(arc.producer)
+
+        visit(self.graph.outlets[name].producer)
+        return list(found)
+
+    def streams_of(self, name: str) -> list[str]:
+        """The streams that a query reads."""
+        return list(dict.fromkeys(source.name for source in _sources(self.plans[name])))
+
+    def feedback(self, name: str, bound: int) -> None:
+        """The consumer of a query no longer needs what ends before `bound`; what nobody needs is skipped."""
+        if not is_whole(bound):
+            raise StreamError("A bound is an integer.", where="feedback", got=repr(bound)[:200], hint="ticks")
+        with self._alone():
+            self.graph.feedback(name, bound)
+
+    def counts_of(self, streams: Iterable[str]) -> Counts:
+        """Where the rows of some streams went, since each was first read."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            return self._counted_of([stream.lower() for stream in streams])
+
+    def _left(self, streams: set[str]) -> dict[str, int]:
+        side = self.side
+        return {
+            "late": sum(len(kept) for stream, kept in side.by_stream.items() if stream in streams),
+            "dead": sum(count for stream, count in side.dead_of.items() if stream in streams),
+            "failed": side.failed,
+        }
+
+    # State
+
+    def snapshot(self) -> bytes:
+        """The state of every operator, what each query has missed, and results that nobody has taken."""
+        with self._alone():
+            return snapshot_of(self.graph, self.plans)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take up the state of a snapshot of the same queries; nothing may have been fed before."""
+        with self._alone():
+            if self._reads or self.lanes or self._pulling is not None:
+                raise StreamError("Rows were fed already.", where=self.label, hint="restore before anything is fed")
+            self.graph = restored(self.graph, snapshot, self.plans, self.planned)
+
+    # Single rows
+
+    def pusher(self, stream: str) -> Callable[[Row], None]:
+        """As `Hosting.pusher`; the function goes on when queries come and go."""
+        name = self._known(stream)
+        with self._alone():
+            if name not in self.lanes:
+                self.lanes[name] = self._lane(name)
+        return partial(self._push, name)
+
+    def _push(self, stream: str, row: Row) -> None:
+        self.lanes[stream].push(row)
+
+    def _lane(self, stream: str) -> Lane:
+        bury = partial(self.side.bury, str(self.graph.sources[stream][0].stream))
+        return lane_of(self.graph, stream, self.builder.functions, bury, self._gate, partial(self._push, stream))
+
+    def _renew_lanes(self) -> None:
+        """Lanes are compiled for a graph: when it changes they are made anew, and an old one hands rows to the new."""
+        for name, lane in list(self.lanes.items()):
+            self._reads[name] += lane.read()
+            lane.retire()
+            self.lanes[name] = self._lane(name)
+
+
+def _sources(plan: Node) -> list[Source]:
+    return [node for node in plan.walk() if isinstance(node, Source)]
+
+
+def _nothing() -> None:
+    pass

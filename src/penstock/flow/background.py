@@ -1,0 +1,250 @@
+"""What runs in-process in a thread: results, late rows and dead letters are handed on as they come.
+
+Late rows and dead letters are kept even if the run fails. Sinks are the user's code: that one has failed is told as
+such.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from penstock.engines.local.hosting import Hosting
+from penstock.errors import DeadLetterError, PenstockError, RunError, reason_of
+from penstock.flow.pyspark_names import PySparkNames
+from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
+from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
+from penstock.io.sinks import Sink
+from penstock.model.accounts import Counts
+from penstock.model.elements import linear
+from penstock.model.time import END_OF_TIME, Domain
+from penstock.runtime.graph import GraphNode
+from penstock.runtime.side_outputs import Kept
+
+Out = TypeVar("Out")
+
+
+class Output:
+    """A sink with what goes to it; an error says that it was the sink."""
+
+    def __init__(self, name: str, sink: Sink, run: str) -> None:
+        """`name` is what goes there, `run` whose it is."""
+        self.name, self.sink, self.run = name, sink, run
+
+    def write(self, table: pa.Table) -> None:
+        """Hand a table to the sink."""
+        try:
+            self.sink.write(table)
+        except PenstockError:
+            raise
+        except Exception as error:  # it is the user's code
+            raise RunError(
+                f"The sink of the {self.name} failed.",
+                where=f"query {self.run}",
+                got=reason_of(error),
+                hint="what was handed to it before stays there; late rows and dead letters are kept",
+                stack=traceback.format_exc(),
+            ) from error
+
+
+class Forward(Output):
+    """Hands kept rows to a sink as they come, each once."""
+
+    def __init__(self, name: str, sink: Sink, run: str, kept: Callable[[], Sequence[Kept]]) -> None:
+        """`kept` gives where they are; there may be more places in time."""
+        super().__init__(name, sink, run)
+        self.kept, self.done = kept, dict[int, int]()
+
+    def forward(self) -> None:
+        """What has come since the last time."""
+        for at, kept in enumerate(self.kept()):
+            done = self.done.get(at, 0)
+            if len(kept) == done:
+                continue
+            if not any(self.done.values()):
+                LOGGER.warning("run %s: the first %s: %s", self.run, self.name, kept.last)
+            for table in kept.tables(done):
+                self.write(table)
+                done += table.num_rows
+                self.done[at] = done
+
+    def last(self) -> None:
+        """The same at the end; also nothing, so that a file is made."""
+        self.forward()
+        if not any(self.done.values()):
+            for kept in self.kept()[:1]:
+                self.write(kept.table())
+
+
+class BackgroundRun(PySparkNames, Run, Generic[Out]):
+    """Something at work in a thread."""
+
+    execution: Hosting[Out]
+
+    def __init__(self, name: str, side: Sequence[Forward], max_dead: float | None) -> None:
+        """`side` are the sinks of late rows and dead letters."""
+        self.name, self.max_dead = name, max_dead
+        self._side = tuple(side)
+        self._asked = threading.Event()
+        self._cut = self._publish = False
+        self._error: PenstockError | None = None
+        self._thread = threading.Thread(target=self._work, name=f"penstock-{self.name}", daemon=True)
+
+    @abstractmethod
+    def _items(self) -> Iterator[Out]:
+        """What comes out, as it comes."""
+
+    @abstractmethod
+    def _take(self, item: Out) -> None:
+        """Hand a result on."""
+
+    @abstractmethod
+    def _close(self, *, whole: bool) -> None:
+        """No more results come; they are `whole`, or a part."""
+
+    def _begin(self) -> None:
+        """Set it going."""
+        LOGGER.info("run %s: started in-process", self.name)
+        self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            for item in self._items():
+                self._take(item)
+        except BaseException as error:  # handed to whoever waits for the run
+            self._fail(error)
+        self.execution.begun.set()
+        for side in self._side:
+            self._attempt(side.last)
+            self._attempt(side.sink.close)
+        self._close(whole=self._error is None and (self._publish or not self._cut))
+        self._tell()
+
+    def _forward(self) -> None:
+        for side in self._side:
+            side.forward()
+
+    def _is_cut_short(self) -> bool:
+        """Asked while there is more to do, so that a run which had come to its end anyway is not cut short."""
+        self._cut = self._cut or self._asked.is_set()
+        return self._cut
+
+    def _attempt(self, last_step: Callable[[], object]) -> None:
+        """Every sink is closed, whatever became of the others; the first error is the run's."""
+        try:
+            last_step()
+        except BaseException as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._error is not None:
+            LOGGER.error("run %s: and then: %s", self.name, reason_of(error))
+        else:
+            self._error = as_ours(error, self.name)
+
+    def _tell(self) -> None:
+        if self._error is None:
+            LOGGER.info("run %s: %s", self.name, STOPPED if self._cut else FINISHED)
+        elif isinstance(self._error, DeadLetterError):
+            LOGGER.error("run %s: stopped at a limit: %s", self.name, reason_of(self._error))
+        else:
+            LOGGER.error("run %s: failed: %s", self.name, reason_of(self._error))
+
+    @property
+    def status(self) -> str:
+        """`running`, `finished`, `stopped` before its sources had ended, or `failed`."""
+        if self._thread.is_alive():
+            return RUNNING
+        return FAILED if self._error is not None else STOPPED if self._cut else FINISHED
+
+    @property
+    def exception(self) -> PenstockError | None:
+        """Why the run has failed; None if it has not, or not yet come to an end."""
+        return None if self._thread.is_alive() else self._error
+
+    def _wait(self, timeout: float | None) -> bool:
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _stop(self, publish: bool) -> None:
+        """After the batch at hand, unless the sources have ended by then; a source that is waited for is left.
+
+        What was written of the results is a part of them, so a file keeps the name that it has until it is whole,
+        `….partial`, unless it is to be published.
+        """
+        self._publish = bool(publish)
+        self._asked.set()
+        self.execution.halt()
+        self._thread.join()
+
+    def _finish(self, for_good: bool) -> None:
+        """Sources at rest are read to their end; of others, what they have given."""
+        self.execution.finish(for_good=for_good)
+        self._thread.join()
+
+    def process_available(self) -> None:
+        """Until everything that the sources have given is processed, or the run is over; a failure is raised."""
+        self.execution.begun.wait()
+        self.execution.process_available()
+        if self.execution.is_over:
+            self._thread.join()
+            self._over()
+
+    def punctuate(self, stream: str, bound: int) -> None:
+        """Tell a stream from outside that nothing below `bound` (in ticks) comes any more."""
+        name = self._stream_told(stream, bound, self.execution.streams)
+        time = self.execution.graph.sources[name.lower()][0].operator.schema.time
+        assert time is not None
+        self.execution.say(name, linear(time, bound))
+
+    @property
+    def dead_letters(self) -> pa.Table:
+        """The dead letters so far."""
+        return self.execution.side.letters.table()
+
+
+def as_ours(error: BaseException, run: str) -> PenstockError:
+    """An error of ours as it is, another one as the failure of a run."""
+    if isinstance(error, PenstockError):
+        return error
+    made = RunError(reason_of(error), where=f"query {run}", stack="".join(traceback.format_exception(error)))
+    made.__cause__ = error
+    return made
+
+
+def progress_of(
+    execution: Hosting[Any],
+    *,
+    name: str,
+    status: str,
+    failure: PenstockError | None,
+    counts: Counts,
+    streams: Sequence[str],
+    nodes: Sequence[GraphNode],
+    bound: int | None,
+    domain: Domain,
+) -> RunProgress:
+    """How far some streams, a result and its operators have come."""
+    newest: Mapping[str, int | None] = {n: tick for n, tick in execution.newest().items() if n in streams}
+    reached = {n: tick for n, tick in execution.frontier().items() if n in streams}
+    domains = {n: execution.domain(n) for n in streams}
+    known = [tick for tick in newest.values() if tick is not None]
+    return RunProgress(
+        name=name,
+        status=status,
+        reason=None if failure is None else failure.what,
+        counts=counts,
+        batches=execution.taken,
+        frontier={n: shown(tick, domains[n]) for n, tick in reached.items()},
+        newest={n: shown(tick, domains[n]) for n, tick in newest.items()},
+        bound=shown(bound, domain),
+        bound_ticks=bound,
+        lag=lag(max(known, default=None), bound, domain),
+        ended=bound == END_OF_TIME,
+        operators=tuple(OperatorProgress(n.identity, n.label, **vars(n.statistics)) for n in nodes),
+    )

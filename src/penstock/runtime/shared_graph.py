@@ -1,0 +1,338 @@
+"""One graph for many queries: they share the entrances of their streams and every sub-plan that is the same.
+
+Two nodes are the same if they say the same over the same inputs, by the same algorithm, whatever query they are of.
+Streams belong to the flow: an entrance judges rows once for all queries, and stays when the last of them has left.
+Window aggregates that differ in their functions alone are faces of one family (`operators.aggregates.family`).
+
+Queries come and go while the graph is at work. One that comes is told what was promised, and what it gives is complete
+from a time on that follows from what was seen before (`plan.completeness`); with it comes what nobody else has asked
+for, and nothing that others use is touched. One that goes takes along its head, and the operators that nobody else
+takes from, with their state. Whenever the graph changes, sources are told anew which bounds are of use to anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.errors import StreamError
+from penstock.model.elements import linear
+from penstock.model.schema import Schema
+from penstock.model.time import MIN_TICK
+from penstock.operators.aggregates.catalogue import array_form
+from penstock.operators.aggregates.family import FaceOperator, FamilyAggregate
+from penstock.operators.aggregates.measures import Measure, Result
+from penstock.operators.progress.ingest import Ingest
+from penstock.operators.windows.sliding import Sliding
+from penstock.plan import cost
+from penstock.plan.aggregates import record_of
+from penstock.plan.catalog import Catalog
+from penstock.plan.completeness import last_incomplete
+from penstock.plan.identity import canonical, digest
+from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, WindowAggregate, window_fields
+from penstock.plan.physical import Physical
+from penstock.plan.useful import EVERY, Useful, useful_below, useful_to_any
+from penstock.plan.windows import SlidingWindow
+from penstock.runtime.arcs import Arc, Outlet
+from penstock.runtime.builder import Builder
+from penstock.runtime.graph import Graph, GraphNode
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an aggregate of a query wants of a family."""
+
+    measures: tuple[Measure, ...]
+    results: tuple[Result, ...]
+
+
+class SharedGraph(Graph):
+    """The running form of many plans."""
+
+    def __init__(self, builder: Builder) -> None:
+        """No queries yet."""
+        super().__init__(builder)
+        self.outlets: dict[str, Outlet] = {}
+        self._known: dict[str, GraphNode] = {}
+        self._keys: dict[int, tuple[Physical, str]] = {}
+        self._families: dict[str, list[GraphNode]] = {}
+        self._wanted: dict[str, list[Measure]] = {}
+        """By the key of what families have in common: the measures of the next one."""
+        self._former: Mapping[str, list[list[Any]]] = {}
+        self._former_faces: Mapping[str, str] = {}
+        """Of a graph that is taken up: the measures of each family, and the family of each face."""
+
+    # Queries that come
+
+    def add(self, plans: Mapping[str, Physical]) -> dict[str, Outlet]:
+        """Let queries join, all of them or, with an error, none; those that come together share families."""
+        froms = {name: self._complete_from(name, planned) for name, planned in plans.items()}
+        self._wanted = {}
+        for planned in plans.values():
+            for each in planned.walk():
+                self._want(each)
+        for name, planned in plans.items():
+            self.outlets[name] = Outlet(self._grown(planned), name, froms[name])
+        self._keys.clear()
+        self.require()
+        for arc in [arc for node in self.nodes for arc in node.inputs]:
+            self._catch_up(arc)
+        return {name: self.outlets[name] for name in plans}
+
+    def grow_again(
+        self, plans: Mapping[str, Physical], families: Mapping[str, list[list[Any]]], faces: Mapping[str, str]
+    ) -> None:
+        """A graph as it was: queries, the families that there were, and whose face each aggregate was."""
+        self._former, self._former_faces = families, faces
+        for name, planned in plans.items():
+            self.outlets[name] = Outlet(self._grown(planned), name)
+        self._former, self._former_faces = {}, {}
+        self._keys.clear()
+
+    def _complete_from(self, name: str, planned: Physical) -> int:
+        if name in self.outlets:
+            raise StreamError(
+                "A query of that name is running.", got=name, hint="give it another name, or remove that one first"
+            )
+        found = last_incomplete(planned, self._seen)
+        if found is None:
+            raise StreamError(
+                "This query cannot join streams at work: there is no time from which on it would be complete.",
+                where=name,
+                got=planned.node.label,
+                hint="start it with the flow; rows that came before can matter for ever, or are counted, in its plan",
+            )
+        return MIN_TICK if found == MIN_TICK else found + 1
+
+    def _seen(self, planned: Physical) -> int | None:
+        """The last start that was seen of a source, or that an operator with state has given."""
+        node = planned.node
+        if isinstance(node, Source):
+            readings = self.sources.get(node.name.lower(), [])
+            return max((_greatest(reading) for reading in readings), default=MIN_TICK)
+        found = self._known.get(self._key(planned))
+        match node:
+            case NumberRows(keeps_time=False) if found is not None:
+                following: int = found.operator.pages.get("next") or 0
+                return following - 1 if following else MIN_TICK
+            case NumberRows() if found is not None:
+                return last_incomplete(planned.inputs[0], self._seen)
+            case Select() | Project() | Union():
+                return None
+            case WindowAggregate() if found is None:
+                found = self._serving(planned)
+        return None if found is None else found.last_given
+
+    # Nodes and what they are known by
+
+    def _key(self, planned: Physical) -> str:
+        """The same for nodes that say the same over the same inputs."""
+        known = self._keys.get(id(planned))
+        if known is None or known[0] is not planned:
+            below = [self._key(each) for each in planned.inputs]
+            known = planned, digest([canonical(planned.node), planned.algorithm, below])
+            self._keys[id(planned)] = known
+        return known[1]
+
+    def _grown(self, planned: Physical) -> GraphNode:
+        """The node that is there, or a new one over those that are there."""
+        key = self._key(planned)
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        wanted = _wanted_of(planned, self.builder.catalog)
+        last = last_incomplete(planned, self._seen)
+        if wanted is not None:
+            made = self._face(planned, key, wanted)
+        else:
+            made = self._add(planned, self.builder.operator(planned), key)
+            for port, below in enumerate(planned.inputs):
+                self._join(self._grown(below), made, port)
+        if isinstance(planned.node, Source):
+            self._take_over(made)
+        else:
+            made.keeps_last = not isinstance(planned.node, Select | Project | Union)
+            made.last_given = MIN_TICK if last is None else last
+        self._known[key] = made
+        return made
+
+    def _take_over(self, made: GraphNode) -> None:
+        """A reading that now speaks for its stream goes on counting where another one was."""
+        readings = self.sources[str(made.stream).lower()]
+        if readings[0] is made and len(readings) > 1:
+            before, ingest = readings[1].operator, made.operator
+            assert isinstance(before, Ingest)
+            assert isinstance(ingest, Ingest)
+            made.statistics = replace(readings[1].statistics)
+            ingest.punctuation, ingest.skipped = before.punctuation, before.skipped
+
+    # Families
+
+    def _base(self, planned: Physical) -> str:
+        """What the aggregates of a family have in common: windows, groups and input."""
+        node = planned.node
+        assert isinstance(node, WindowAggregate)
+        return digest([canonical(node.window), list(node.keys), self._key(planned.inputs[0])])
+
+    def _want(self, planned: Physical) -> None:
+        wanted = _wanted_of(planned, self.builder.catalog)
+        if wanted is None or self._key(planned) in self._known or self._serving(planned) is not None:
+            return
+        held = self._wanted.setdefault(self._base(planned), [])
+        held += [measure for measure in wanted.measures if measure not in held]
+
+    def _serving(self, planned: Physical) -> GraphNode | None:
+        """The family at work that has all the measures of an aggregate."""
+        wanted = _wanted_of(planned, self.builder.catalog)
+        if wanted is None:
+            return None
+        for node in self._families.get(self._base(planned), ()):
+            assert isinstance(node.operator, FamilyAggregate)
+            if set(wanted.measures) <= set(node.operator.measures):
+                return node
+        return None
+
+    def _face(self, planned: Physical, key: str, wanted: Wanted) -> GraphNode:
+        """The aggregate of a query as a face of a family, which is made if there is none."""
+        node = planned.node
+        assert isinstance(node, WindowAggregate)
+        family = self._former_family(planned, node, key) if self._former else self._serving(planned)
+        if family is None:
+            family = self._family(planned, node, tuple(self._wanted[self._base(planned)]))
+        operator = family.operator
+        assert isinstance(operator, FamilyAggregate)
+        places = [operator.measures.index(measure) for measure in wanted.measures]
+        face = FaceOperator(node.schema, operator.window, len(node.keys), wanted.results, places)
+        made = self._add(planned, face, key)
+        self._join(family, made, 0)
+        return made
+
+    def _former_family(self, planned: Physical, node: WindowAggregate, key: str) -> GraphNode:
+        """The family of which an aggregate was a face."""
+        identity = self._former_faces[key]
+        for family in self._families.get(self._base(planned), ()):
+            if family.identity == identity:
+                return family
+        columns = node.input.schema
+        measures = [Measure(k, None if c is None else columns.index(c), f) for k, c, f in self._former[identity]]
+        return self._family(planned, node, tuple(measures))
+
+    def _family(self, planned: Physical, node: WindowAggregate, measures: tuple[Measure, ...]) -> GraphNode:
+        base, last = self._base(planned), last_incomplete(planned, self._seen)
+        window, below = node.window, node.input.schema
+        assert isinstance(window, SlidingWindow)
+        keys = tuple(below.index(k) for k in node.keys)
+        key_schema = Schema(tuple(below.fields[i] for i in keys))
+        schema = Schema((*window_fields(window), *key_schema.fields), "window_end", window.slide)
+        operator = FamilyAggregate(
+            schema,
+            Sliding(window.range, window.slide, window.origin),
+            below.time_index,
+            keys,
+            key_schema,
+            measures,
+            lifetime=below.lifetime,
+            attribute=str(below.time),
+        )
+        alike = replace(planned, node=replace(node, aggregates=()))
+        made = self._add(alike, operator, digest([base, _named(measures, below)]))
+        self._join(self._grown(planned.inputs[0]), made, 0)
+        made.keeps_last, made.last_given = True, MIN_TICK if last is None else last
+        self._families.setdefault(base, []).append(made)
+        return made
+
+    # What changes with the graph
+
+    def require(self) -> None:
+        """Tell every operator that gives bounds of its own which of them are of use to anybody."""
+        known: dict[GraphNode, Useful] = {}
+
+        def wanted(node: GraphNode) -> Useful:
+            if node not in known:
+                known[node] = useful_to_any([of(arc) for arc in node.arcs])
+            return known[node]
+
+        def of(arc: Arc) -> Useful:
+            consumer = arc.consumer
+            arc.useful = EVERY if consumer is None else useful_below(consumer.plan, wanted(consumer))
+            return arc.useful
+
+        for node in self.nodes:
+            node.operator.require(wanted(node), node.promised)
+
+    def _catch_up(self, arc: Arc) -> None:
+        """A consumer that came later is told what was promised before it came."""
+        producer, consumer = arc.producer, arc.consumer
+        if consumer is None or arc.is_told:
+            return
+        arc.is_told = True
+        assert producer.operator.schema.time is not None
+        self.emit(consumer, consumer.take_in(arc.port, linear(producer.operator.schema.time, arc.register)))
+
+    # Queries that go
+
+    def remove(self, name: str) -> None:
+        """Let a query go, with all that nobody else takes from."""
+        outlet = self.outlets.pop(name)
+        outlet.cut()
+        self._let_go(outlet.producer)
+        self.require()
+
+    def _let_go(self, node: GraphNode) -> None:
+        if node.arcs or node.stream is not None:
+            return
+        self.nodes.remove(node)
+        self._known = {key: known for key, known in self._known.items() if known is not node}
+        self._families = {
+            base: left for base, held in self._families.items() if (left := [n for n in held if n is not node])
+        }
+        for arc in node.inputs:
+            arc.cut()
+            self._let_go(arc.producer)
+
+    # Results
+
+    def feedback(self, name: str, bound: int) -> None:
+        """The consumer of a query no longer needs what ends before `bound`."""
+        self._tell(self.outlets[name], bound)
+
+    def drain(self) -> Iterator[tuple[str, Any]]:
+        """What has come out since the last time, of each query in order."""
+        waiting, self.waiting = self.waiting, []
+        for outlet in waiting:
+            if self.outlets.get(outlet.name) is outlet:
+                for element in outlet.drain():
+                    yield outlet.name, element
+
+
+def named_measures(family: GraphNode) -> list[list[Any]]:
+    """The measures of a family, by the names of columns."""
+    assert isinstance(family.operator, FamilyAggregate)
+    return _named(family.operator.measures, family.plan.inputs[0].schema)
+
+
+def _named(measures: Sequence[Measure], schema: Schema) -> list[list[Any]]:
+    return [[m.kind, None if m.column is None else schema.fields[m.column].name, m.is_float] for m in measures]
+
+
+def _wanted_of(planned: Physical, catalog: Catalog) -> Wanted | None:
+    """What an aggregate wants of a family; None if it cannot be a member of one."""
+    node = planned.node
+    if not isinstance(node, WindowAggregate) or planned.algorithm != cost.COLUMNAR:
+        return None
+    below = node.input.schema
+    calls = [
+        (record_of(a, catalog), None if a.argument is None else below.index(a.argument), a.type)
+        for a in node.aggregates
+    ]
+    form = array_form(calls, below)
+    return None if form is None else Wanted(*form)
+
+
+def _greatest(reading: GraphNode) -> int:
+    """The last start that a reading of a stream has seen, or will not let anybody see."""
+    operator = reading.operator
+    assert isinstance(operator, Ingest)
+    seen = getattr(operator, "greatest", None)
+    return max(MIN_TICK if seen is None else seen, operator.needed() - 1 if operator.needed() > MIN_TICK else MIN_TICK)

@@ -1,0 +1,92 @@
+"""The state of a graph of many queries as plain data.
+
+Besides the pages of every operator it has what the graph itself knows: what each node has promised and given, results
+that nobody has taken, from when on each query is complete, and which families there are, since these depend on when
+queries came. A snapshot is taken up by a graph of the same queries, by name; how their texts are worded is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.errors import CheckpointError
+from penstock.operators.aggregates.family import FaceOperator, FamilyAggregate
+from penstock.operators.progress.ingest import RowIngest
+from penstock.operators.state import MemoryPages, open_snapshot, seal_snapshot
+from penstock.plan.fingerprint import check, describe
+from penstock.plan.nodes import Node
+from penstock.plan.physical import Physical
+from penstock.runtime.graph import GraphNode
+from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
+from penstock.runtime.shared_graph import SharedGraph, named_measures
+
+
+def snapshot_of(graph: SharedGraph, plans: Mapping[str, Node]) -> bytes:
+    """Everything that the graph must remember; take it between elements."""
+    content = {
+        "queries": {name: describe(plan, graph.builder.catalog) for name, plan in plans.items()},
+        "outlets": {
+            name: [outlet.complete_from, outlet.is_passed, outlet.register, outlet.unread]
+            for name, outlet in graph.outlets.items()
+        },
+        "operators": {node.identity: plain_pages(node.operator, node.label) for node in graph.nodes},
+        "nodes": {node.identity: _plain_node(node) for node in graph.nodes},
+        "families": {n.identity: named_measures(n) for n in graph.nodes if isinstance(n.operator, FamilyAggregate)},
+        "faces": {
+            n.identity: n.inputs[0].producer.identity for n in graph.nodes if isinstance(n.operator, FaceOperator)
+        },
+    }
+    return seal_snapshot(content, f"queries {', '.join(plans)}")
+
+
+def _plain_node(node: GraphNode) -> list[Any]:
+    greatest = node.operator.greatest if isinstance(node.operator, RowIngest) else None
+    return [node.promised, node.last_given, greatest, plain_elements(node.buffer.elements)]
+
+
+def restored(
+    graph: SharedGraph, snapshot: bytes, plans: Mapping[str, Node], planned: Mapping[str, Physical]
+) -> SharedGraph:
+    """A graph of the same queries with the state of a snapshot."""
+    saved = open_snapshot(snapshot)
+    if "queries" not in saved:
+        raise CheckpointError(
+            "The snapshot is not of a flow's run.", got=", ".join(map(str, saved)), hint="see query.execution()"
+        )
+    if set(saved["queries"]) != set(plans):
+        raise CheckpointError(
+            "The snapshot is of other queries.",
+            got=f"it has {', '.join(sorted(saved['queries']))}; these are {', '.join(sorted(plans))}",
+            hint="start with the queries, by name, that were running when it was taken; others can join then",
+        )
+    for name, plan in plans.items():
+        check(saved["queries"][name], describe(plan, graph.builder.catalog), f"query {name}", "snapshot")
+    made = SharedGraph(graph.builder)
+    made.side = graph.side
+    try:
+        made.grow_again({name: planned[name] for name in saved["queries"]}, saved["families"], saved["faces"])
+        for node in made.nodes:
+            pages = held_pages(saved["operators"], node.identity, node.operator, node.label)
+            node.operator.attach(MemoryPages(pages))
+            _take_up(node, saved["nodes"][node.identity])
+        for name, (complete_from, is_passed, register, unread) in saved["outlets"].items():
+            outlet = made.outlets[name]
+            outlet.complete_from, outlet.is_passed, outlet.register = complete_from, is_passed, register
+            outlet.head = outlet.producer.buffer.end - unread
+            made.waiting += [outlet] if unread else []
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            "The snapshot lacks a part of the graph.", got=f"{type(error).__name__}: {error}", hint="use another copy"
+        ) from None
+    made.require()
+    return made
+
+
+def _take_up(node: GraphNode, saved: list[Any]) -> None:
+    node.promised, node.last_given, greatest, elements = saved
+    if isinstance(node.operator, RowIngest):
+        node.operator.greatest = greatest
+    node.buffer.elements.extend(held_elements(elements, node.operator.schema))
+    for arc in node.arcs:
+        arc.head, arc.register, arc.is_told = node.buffer.end, node.promised, True
