@@ -14,6 +14,7 @@ from penstock.model.properties import StreamProperties
 from penstock.model.snapshots import snapshot_at, snapshot_equivalent, snapshots
 from penstock.model.tdb import TDB, equivalent, tdb
 from penstock.model.time import END_OF_TIME
+from penstock.runtime.polled import END, IDLE
 from penstock.storage.retention import Retention
 
 __version__ = "0.1.0"
@@ -22,7 +23,9 @@ __version__ = "0.1.0"
 logging.getLogger("penstock").addHandler(logging.NullHandler())
 
 __all__ = [
+    "END",
     "END_OF_TIME",
+    "IDLE",
     "TDB",
     "Adjust",
     "Flow",

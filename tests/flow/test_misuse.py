@@ -16,6 +16,7 @@ import pytest
 import penstock as pk
 from penstock.engines.local.execution import LocalExecution
 from penstock.errors import PenstockError, QueryError, StreamError
+from penstock.flow.flow_run import FlowRun
 from penstock.flow.local import LocalQuery
 from penstock.flow.local_run import LocalRun
 from penstock.flow.merging import Merge
@@ -68,8 +69,31 @@ def run() -> LocalRun:
     return made
 
 
+class Idle:
+    """A source that never has anything, so that runs over it go on."""
+
+    def poll(self) -> Any:
+        return pk.IDLE
+
+
+def flow_run() -> FlowRun:
+    made = pk.Flow().stream("s", Idle(), time="t", schema="t bigint, k string")
+    started: FlowRun = made.start({made.query("SELECT t, k FROM s", name="q"): []})
+    RUNNING.append((made, started))
+    return started
+
+
+RUNNING: list[tuple[pk.Flow, FlowRun]] = []
+"""The flows of runs that go on."""
+
+
+class Queries:
+    """Stands for a query of the flow at hand, with a sink."""
+
+
 MAKERS: dict[type, Callable[[], Any]] = {
     pk.Flow: flow, LocalQuery: query, LocalExecution: lambda: query().execution(), Merge: merge, LocalRun: run,
+    FlowRun: flow_run,
 }  # fmt: skip
 RIGHT: dict[str, dict[str, Any]] = {
     "Adjust": {"payload": ("x",), "vs": 1, "v_old": 5, "ve": 3},
@@ -98,6 +122,11 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Flow.aggregate": {"name": "g", "aggregate": Total, "returns": "int"},
     "Flow.watermarked": {"stream": "s"},
     "Flow.query": {"sql": "SELECT t FROM s"},
+    "Flow.start": {"queries": Queries},
+    "FlowRun.add": {"query": Queries, "sink": []},
+    "FlowRun.remove": {"name": "q"},
+    "FlowRun.punctuate": {"stream": "s", "bound": 5},
+    "LocalExecution.tick": {"now": 5},
     "LocalQuery.start": {"sink": []},
     "LocalExecution.feed": {"stream": "s", "item": pk.linear("t", 5)},
     "LocalExecution.pusher": {"stream": "s"},
@@ -128,7 +157,8 @@ def callables() -> Iterator[tuple[str, Callable[..., Any], bool]]:
             yield name, getattr(pk, name), False
     for kind in MAKERS:
         for name, member in inspect.getmembers(kind, inspect.isfunction):
-            if not name.startswith("_"):
+            waits = kind is FlowRun and name in ("wait", "awaitTermination")  # for ever; that of LocalRun is the same
+            if not name.startswith("_") and not waits:
                 yield f"{kind.__name__}.{name}", member, True
 
 
@@ -145,10 +175,22 @@ CASES = [(name, function, bound, p) for name, function, bound in callables() for
 def called(name: str, function: Callable[..., Any], bound: bool, arguments: dict[str, Any]) -> None:
     """Call it, and use what it gives as far as a user must to see an error."""
     target = [MAKERS[next(k for k in MAKERS if k.__name__ == name.partition(".")[0])]()] if bound else []
+    if arguments.get("queries") is Queries:
+        arguments = {**arguments, "queries": {target[0].query("SELECT t, k FROM s"): []}}
+    if arguments.get("query") is Queries:
+        arguments = {**arguments, "query": RUNNING[-1][0].query("SELECT t, k FROM s", name="other")}
+    try:
+        _used(name, function, target, arguments)
+    finally:
+        while RUNNING:
+            RUNNING.pop()[1].stop()
+
+
+def _used(name: str, function: Callable[..., Any], target: list[Any], arguments: dict[str, Any]) -> None:
     given = function(*target, **arguments)
     if inspect.isgenerator(given) or isinstance(given, Merge | Results):
         list(given)
-    if isinstance(given, LocalRun):
+    if isinstance(given, pk.Run) and not RUNNING:
         given.wait()
     if name == "LocalExecution.pusher":
         given((1, "a"))

@@ -187,6 +187,10 @@ class Flow(PySparkNames):
             found = open_spark_source(self.spark, source, time, declared, arrival, time_format, delimiter)
             return found.with_lives(lives) if isinstance(lives, LivedRows) else found
         opened = open_source(source, time, schema, time_format, delimiter, lives)
+        if opened.is_polled:
+            raise StreamError(
+                "Spark cannot poll a source.", got=type(source).__name__, hint="spark.readStream, or pk.Flow()"
+            )
         items = list(opened.open())
         rows = concat(opened.schema, [i for i in items if isinstance(i, Batch)])
         dead = [i for i in items if isinstance(i, DeadLetter)]

@@ -9,7 +9,7 @@ those of its streams since it joined.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -190,14 +190,14 @@ class FlowRun(BackgroundRun[Named]):
 
     def add(self, query: Query, sink: Any) -> QueryRun:
         """Let a query join; its results go to `sink`, as those of `Query.start` do."""
-        return self._join({query: sink})[query.name]
+        return self._join([(query, sink)])[query.name]
 
-    def _join(self, queries: Mapping[Query, Any]) -> dict[str, QueryRun]:
+    def _join(self, queries: Iterable[tuple[Query, Any]]) -> dict[str, QueryRun]:
         with self._joining, ExitStack() as opened:
             made: dict[str, QueryRun] = {}
-            for query, target in queries.items():
-                made_by = self._checked(query, made)
-                made[query.name] = QueryRun(self, made_by, open_sink(target, made_by.form.arrow))
+            for given, target in queries:
+                query = self._checked(given, made)
+                made[query.name] = QueryRun(self, query, open_sink(target, query.form.arrow))
                 opened.callback(made[query.name]._results.sink.abandon)
             before = {n: r for n, r in self.runs.items() if n in made}
             for run in made.values():
@@ -234,7 +234,7 @@ class FlowRun(BackgroundRun[Named]):
 
     def remove(self, name: str, *, publish: bool = False) -> None:
         """Let a query go; the others go on. See `Run.stop` for `publish`."""
-        run = self.runs.get(name)
+        run = self.runs.get(name) if isinstance(name, str) else None
         if run is None:
             raise StreamError("There is no such query.", where=self.name, got=str(name)[:200])
         run.stop(publish=publish)
@@ -319,14 +319,14 @@ def start_together(
             "The queries of a flow are given with their sinks.", got=repr(queries)[:200], hint="{query: 'out.parquet'}"
         )
     DeadLimit(max_dead)  # a wrong limit is said here and not in the background
-    targets: dict[str, Any] = {f"results of {query.name}": sink for query, sink in queries.items()}
+    targets: dict[str, Any] = {f"results of {getattr(q, 'name', q)}": sink for q, sink in queries.items()}
     check_apart({**targets, "late rows": late, "dead letters": dead_letters}, name)
     with ExitStack() as opened:
         lates, letters = open_sink(late), open_sink(dead_letters)
         for sink in (lates, letters):
             opened.callback(sink.abandon)
         run = FlowRun(name, catalog, sources, lates, letters, max_dead)
-        run._join(queries)
+        run._join(queries.items())
         if snapshot is not None:
             run.execution.restore(snapshot)
         opened.pop_all()

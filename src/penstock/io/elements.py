@@ -17,6 +17,7 @@ from penstock.model.conform import DeadLetter, conform_rows
 from penstock.model.element_rows import Elements, with_lives
 from penstock.model.elements import Adjust, Insert, Punctuation
 from penstock.model.schema import Schema
+from penstock.runtime.polled import Poll
 
 Item = Batch | DeadLetter | Punctuation
 
@@ -26,13 +27,15 @@ class LocalSource:
     """A schema and a way to open the input."""
 
     schema: Schema
-    open: Callable[[], Iterator[Item]]
+    open: Callable[[], Iterator[Item | Poll]]
     paths: tuple[str, ...] = ()
     """What was given, where that is files."""
     insert_only: bool = True
     """Whether it is known that nothing is revised."""
     ahead: int | None = None
     """How many items may be read before they are wanted, of a source that may block; others are read when wanted."""
+    is_polled: bool = False
+    """Whether it is asked for items, and may be idle."""
 
 
 def list_source(source: Sequence[object], columns: Schema, *, may_revise: bool) -> LocalSource:

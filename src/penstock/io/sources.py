@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from penstock.model.elements import Adjust, Insert, Punctuation
 from penstock.model.formats import check_delimiter
 from penstock.model.lived_rows import LivedRows
 from penstock.model.schema import Schema
+from penstock.runtime.polled import Poll, Polled, PolledItems
 from penstock.storage.parquet_files import read_parquet
 
 T = TypeVar("T")
@@ -44,9 +46,11 @@ def open_source(
     if not isinstance(lives, LivedRows):
         return _open(source, time, schema, time_format, delimiter, _as_it_is, may_revise=lives)
     opened = _open(source, time, schema, time_format, delimiter, lives.read_as, may_revise=False)
+    if opened.is_polled:
+        raise StreamError("A polled source gives rows with lives as elements.", hint="lives=True, and pk.Insert(…)")
     payload = lives.payload(opened.schema)
 
-    def read() -> Iterator[Item]:
+    def read() -> Iterator[Item | Poll]:
         for item in opened.open():
             if not isinstance(item, Batch):
                 yield item
@@ -95,11 +99,13 @@ def _open(
             raise StreamError("A list must hold dictionaries, elements or paths.", got=type(source[0]).__name__)
         final = declared or ready(infer.from_rows(_rows_among(source), time, time_format))
         return list_source(source, final, may_revise=may_revise)
+    if isinstance(source, Polled) and not isinstance(source, type):
+        return _polled_source(source, declared, may_revise=may_revise)
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | Mapping):
         return _iterable_source(source, declared, may_revise=may_revise)
     raise StreamError(
         "This cannot be read as a stream.", got=type(source).__name__,
-        hint="give an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, or an iterable",
+        hint="give an Arrow table or reader, a pandas or Polars frame, dicts, a path, an iterable, or what has poll()",
     )  # fmt: skip
 
 
@@ -212,22 +218,40 @@ def _rows_among(items: Sequence[object]) -> list[Mapping[str, object]]:
     return rows
 
 
-def _iterable_source(source: Iterable[object], declared: Schema | None, *, may_revise: bool) -> LocalSource:
+def _one_by_one(declared: Schema | None, *, may_revise: bool) -> Elements:
+    """How single things become items of a stream, whose columns must be declared."""
     if declared is None:
         raise StreamError(
             "The columns of an iterable are not known before it is read.", hint="give schema='ts timestamp, …'"
         )
-    form = Elements(with_lives(declared) if may_revise else declared)
-    items = _once(source)
+    return Elements(with_lives(declared) if may_revise else declared)
+
+
+def _made(form: Elements, given: object) -> Iterator[Item]:
+    """What becomes of one thing that a source gave."""
+    if isinstance(given, Mapping):
+        good, dead = conform_rows(form.schema, [given])
+        yield from dead
+        if len(good):
+            yield good
+    else:
+        yield form.item(given)
+
+
+def _iterable_source(source: Iterable[object], declared: Schema | None, *, may_revise: bool) -> LocalSource:
+    form, items = _one_by_one(declared, may_revise=may_revise), _once(source)
 
     def read() -> Iterator[Item]:
-        for item in items():
-            if isinstance(item, Mapping):
-                good, dead = conform_rows(form.schema, [item])
-                yield from dead
-                if len(good):
-                    yield good
-            else:
-                yield form.item(item)
+        for given in items():
+            yield from _made(form, given)
 
     return LocalSource(form.schema, read, insert_only=not may_revise, ahead=ROWS_AHEAD)
+
+
+def _polled_source(source: Polled, declared: Schema | None, *, may_revise: bool) -> LocalSource:
+    form = _one_by_one(declared, may_revise=may_revise)
+
+    def read() -> PolledItems[Item]:
+        return PolledItems(source, partial(_made, form))
+
+    return LocalSource(form.schema, read, insert_only=not may_revise, is_polled=True)

@@ -74,6 +74,13 @@ class Operator(ABC):
         Said again when consumers come or go. What only passes bounds on need not know.
         """
 
+    is_ticked = False
+    """Whether it wants to know what time it is."""
+
+    def tick(self, now: int) -> Outputs:
+        """It is `now`, in microseconds since 1970, by the clock of whoever hosts it; clocks may go back."""
+        return ()
+
     def attach(self, pages: Pages) -> None:
         """Use these pages from now on; what is in them is the operator's state."""
         self.pages = pages

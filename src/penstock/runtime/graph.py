@@ -176,6 +176,11 @@ class Graph:
         for _ in self._run(node, outputs):
             pass
 
+    def tick(self, now: int) -> Iterator[None]:
+        """Tell operators that ask for it what time it is, with a halt whenever something has come out."""
+        for node in [node for node in self.nodes if node.operator.is_ticked]:
+            yield from self._run(node, node.operator.tick(now))
+
     def hand_on(self, node: GraphNode, element: Element) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
         node.hold(element)

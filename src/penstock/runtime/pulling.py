@@ -2,8 +2,10 @@
 
 A source at rest, such as a list or a file, never blocks: it is read in the caller's own thread, an item in each turn. A
 live one is read by a thread of its own, and taken when it has something; at most `ahead` of its items are read before
-they are wanted. Each source's own order is kept. Between sources it is a turn for each, as it was declared, in which
-one that has nothing is passed over: so with sources at rest alone the order is always the same.
+they are wanted. One that is polled (`polled.py`) is asked in its turn; that it is idle is told, and it is asked again
+after a pause, or when another one has given something. Each source's own order is kept. Between sources it is a turn
+for each, as it was declared, in which one that has nothing is passed over: so with sources at rest alone the order is
+always the same.
 
 A thread that is waiting for its source when nobody wants the items any more ends when the source gives the next one.
 """
@@ -17,8 +19,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from penstock.runtime.polled import IDLE, PolledItems
+
 T = TypeVar("T")
 LIMIT = 1024
+PAUSE = 0.01
+"""So many seconds pass before sources that are idle are asked again."""
 TURN = 64
 """So many items are taken of a live source before another one has its turn."""
 LOGGER = logging.getLogger("penstock.sources")
@@ -45,12 +51,15 @@ class _Lane(Generic[T]):
         """Of a source at rest."""
         self.ready: deque[T] = deque()
         self.done = self.stopped = False
+        self.is_polled = isinstance(source, PolledItems)
+        self.is_idle = False
+        """Whether it was polled and had nothing."""
         self.error: BaseException | None = None
 
     @property
     def is_ready(self) -> bool:
         """Whether something can be taken at once."""
-        return bool(self.ready) or self.done or self.items is not None
+        return bool(self.ready) or self.done or (self.items is not None and not self.is_idle)
 
 
 class Pulling(Generic[T]):
@@ -71,8 +80,9 @@ class Pulling(Generic[T]):
         if isinstance(source, Sequence):
             lane.ready.extend(source)
             lane.done = True
-        elif ahead is None:
+        elif ahead is None or lane.is_polled:
             lane.items = iter(source)
+            self._wake()
         else:
             threading.Thread(target=self._pull, args=(lane,), name=f"penstock-source-{name}", daemon=True).start()
 
@@ -106,7 +116,7 @@ class Pulling(Generic[T]):
             for lane in self._lanes.values():
                 if lane.items is None:
                     lane.stopped = not lane.done
-                elif at_rest:
+                elif at_rest or lane.is_polled:
                     lane.items = iter(())
                     lane.stopped = True
             self._changed.notify_all()
@@ -126,7 +136,7 @@ class Pulling(Generic[T]):
             self._changed.notify_all()
 
     def __iter__(self) -> Iterator[tuple[str, T | Exhausted]]:
-        """Every item, with the name of its source, and at last that the source is exhausted."""
+        """Every item, with the name of its source, whenever one is idle, and at last that the source is exhausted."""
         while self._lanes:
             found = False
             for lane in list(self._lanes.values()):
@@ -134,8 +144,9 @@ class Pulling(Generic[T]):
                     yield from self._heard()
                 if lane.items is not None:
                     item = self._at_rest(lane, lane.items)
+                    lane.is_idle = item is IDLE
                     if not isinstance(item, _End):
-                        found = True
+                        found = found or not lane.is_idle
                         yield lane.name, item
                     continue
                 for item in self._turn(lane):
@@ -197,7 +208,7 @@ class Pulling(Generic[T]):
             self._idle = True
             if not (self._halted or self._has_something()):
                 self._changed.notify_all()  # whoever waits for that
-                self._changed.wait()
+                self._changed.wait(PAUSE if any(lane.is_polled for lane in self._lanes.values()) else None)
             self._idle = False
 
     def _pull(self, lane: _Lane[T]) -> None:

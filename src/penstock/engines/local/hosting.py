@@ -13,6 +13,7 @@ whoever feeds it by hand is given all that comes of an item at once. Several thr
 from __future__ import annotations
 
 import threading
+import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,11 +35,12 @@ from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
 from penstock.runtime.graph import Graph, GraphNode
 from penstock.runtime.lane import Lane, at_rest, lane_of
+from penstock.runtime.polled import Poll, PolledItems
 from penstock.runtime.pulling import Exhausted, Pulling
 from penstock.runtime.side_outputs import Sides
 
 Item = Batch | DeadLetter | Punctuation
-Opener = Callable[[], Iterator[Item]]
+Opener = Callable[[], Iterator[Item | Poll]]
 Out = TypeVar("Out")
 """What comes out: elements, or elements with the query that they are of."""
 MUCH = 1000
@@ -65,9 +67,11 @@ class Hosting(Generic[Out]):
         """Set when `run` has opened its sources, or will not."""
         self._reads: Counter[str] = Counter()
         """Per stream, by its name in lower case, how many rows were read."""
-        self._pulling: Pulling[Item] | None = None
-        self._reading: set[str] = set()
+        self._pulling: Pulling[Item | Poll] | None = None
+        self._reading: dict[str, Iterator[Item | Poll]] = {}
         """Streams that `run` reads, and that have not ended."""
+        self.clock: Callable[[], int] = _wall_clock
+        """What time it is, in microseconds since 1970; only sources and operators that ask for it are told."""
         self._ahead: dict[str, int] = {}
         """How far streams that may block are read ahead."""
         self._finishing: bool | None = None
@@ -120,14 +124,14 @@ class Hosting(Generic[Out]):
                 return
             raise StreamError("A batch has other columns than its stream.", where=stream, got=got.ddl, hint=wanted.ddl)
         if isinstance(item, Punctuation):
-            time = self.graph.sources[stream][0].plan.schema.time
-            unknown = [name for name, _ in item.bounds if name != time]
+            attribute = self.graph.sources[stream][0].plan.schema.time
+            unknown = [name for name, _ in item.bounds if name != attribute]
             if unknown:
                 raise StreamError(
                     "A punctuation bounds what is not the stream's time.",
                     where=stream,
                     got=", ".join(unknown),
-                    hint=f"the time is {time}",
+                    hint=f"the time is {attribute}",
                 )
             return
         if not isinstance(item, DeadLetter):
@@ -145,6 +149,27 @@ class Hosting(Generic[Out]):
         if isinstance(item, Batch):
             self._reads[stream.lower()] += len(item)
         return self.graph.steps(stream, item)
+
+    def tick(self, now: int) -> list[Out]:
+        """It is `now`, in microseconds since 1970; what comes of that."""
+        if not is_whole(now):
+            raise StreamError("A time is a number of ticks.", where="tick", got=repr(now)[:200], hint="microseconds")
+        with self._alone():
+            for _ in self.graph.tick(now):
+                pass
+            return self._collect()
+
+    def _idle_steps(self, stream: str) -> Iterator[None]:
+        """A source has nothing: it may promise how far it has come, and operators are told the time."""
+        now, items = self.clock(), self._reading.get(stream)
+        bound = items.promise(now) if isinstance(items, PolledItems) else None
+        if bound is not None:
+            entrance = self._entrance(stream)
+            if not is_whole(bound):
+                raise StreamError("A promise is a number of ticks.", where=stream, got=repr(bound)[:200])
+            if bound > entrance.reached():
+                yield from self.graph.steps(stream, linear(str(entrance.schema.time), min(bound, END_OF_TIME)))
+        yield from self.graph.tick(now)
 
     def _bury(self, stream: str, letter: DeadLetter) -> None:
         self._reads[stream.lower()] += 1
@@ -210,11 +235,10 @@ class Hosting(Generic[Out]):
         if not callable(stopped) or not callable(between):
             raise StreamError("stopped and between are called, so they are functions.", got=repr((stopped, between)))
         ahead = self._ahead = _checked_ahead(live)
-        reading = {name: opened(name, sources) for name in self.streams}
-        self._reading = set(reading)
-        pulling: Pulling[Item] = Pulling(turn=1)
+        reading = self._reading = {name: opened(name, sources) for name in self.streams}
+        pulling: Pulling[Item | Poll] = Pulling(turn=1)
         self._pulling = pulling
-        for name, items in reading.items():
+        for name, items in list(reading.items()):
             pulling.add(name, items, ahead.get(name.lower()))
         self.begun.set()
         if self._finishing is not None:
@@ -225,8 +249,10 @@ class Hosting(Generic[Out]):
                 if isinstance(item, Exhausted):
                     if item.error is not None:
                         raise _failed(name, item.error)
-                    self._reading.discard(name)
+                    self._reading.pop(name, None)
                     steps = partial(self.graph.end_steps, name)
+                elif isinstance(item, Poll):
+                    steps = partial(self._idle_steps, name)
                 else:
                     self.taken += 1
                     steps = partial(self._steps, name, item)
@@ -353,9 +379,8 @@ class Hosting(Generic[Out]):
             return
         bound = END_OF_TIME if self._finishing or closing is None else closing
         for name in sorted(self._reading, key=self.streams.index):
-            time = self.graph.sources[name.lower()][0].operator.schema.time
-            assert time is not None
-            yield from self._in_portions(partial(self.graph.steps, name, linear(time, bound)), stopped)
+            attribute = str(self._entrance(name).schema.time)
+            yield from self._in_portions(partial(self.graph.steps, name, linear(attribute, bound)), stopped)
 
     def domain(self, stream: str) -> Domain:
         """What the ticks of a stream are."""
@@ -375,7 +400,7 @@ class Hosting(Generic[Out]):
         return operator
 
 
-def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item]:
+def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item | Poll]:
     """A source as it is read; that it cannot be opened is told as an error in reading it."""
     opener = sources.get(name.lower()) if isinstance(sources, Mapping) else None
     if not callable(opener):
@@ -384,6 +409,10 @@ def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item]:
         return opener()
     except Exception as error:  # it is the user's code
         raise _failed(name, error)  # noqa: B904 - which has its cause
+
+
+def _wall_clock() -> int:
+    return time.time_ns() // 1000
 
 
 def _never() -> bool:

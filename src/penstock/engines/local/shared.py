@@ -6,11 +6,11 @@ name of its query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from penstock.engines.base import check
-from penstock.engines.local.hosting import Hosting, Opener, opened
+from penstock.engines.local.hosting import Hosting, Item, Opener, opened
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import StreamError
 from penstock.model.accounts import Counts
@@ -25,6 +25,8 @@ from penstock.plan.planner import in_process
 from penstock.plan.rules.read_through import read_through
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.lane import Lane, at_rest, lane_of
+from penstock.runtime.polled import Poll
+from penstock.runtime.pulling import Pulling
 from penstock.runtime.shared_graph import SharedGraph
 from penstock.runtime.shared_state import restored, snapshot_of
 from penstock.runtime.side_outputs import SidesByStream
@@ -101,13 +103,12 @@ class SharedExecution(Hosting[Named]):
             if pulling is None:
                 found[source.name] = _nothing
             else:
-                items = opened(source.name, openers)
-                found[source.name] = partial(self._begin, source.name, partial(pulling.add, source.name, items))
+                found[source.name] = partial(self._begin, pulling, source.name, opened(source.name, openers))
         return found
 
-    def _begin(self, name: str, add: Callable[..., None]) -> None:
-        self._reading.add(name)
-        add(self._ahead.get(name.lower()))
+    def _begin(self, pulling: Pulling[Item | Poll], name: str, items: Iterator[Item | Poll]) -> None:
+        self._reading[name] = items
+        pulling.add(name, items, self._ahead.get(name.lower()))
 
     def remove(self, name: str) -> list[Batch | Punctuation]:
         """Let a query go, with the state that only it needs; what it gave and nobody has taken."""
