@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Iterator
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +19,21 @@ ROWS = [{"t": t, "k": t % 2, "v": t} for t in range(40)]
 
 
 class Tap:
-    """A source that gives what it is told to."""
+    """A source that gives what it is told to; None ends it."""
 
     def __init__(self) -> None:
-        self.items: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.opened = 0
+        self.items: deque[Any] = deque()
+        self.given = 0
 
-    def __iter__(self) -> Iterator[Any]:
-        self.opened += 1
-        while (item := self.items.get()) is not None:
-            yield item
+    def poll(self) -> Any:
+        if not self.items:
+            return pk.IDLE
+        self.given += 1
+        item = self.items.popleft()
+        return pk.END if item is None else item
 
     def give(self, *items: Any) -> None:
-        for item in items:
-            self.items.put(item)
+        self.items.extend(items)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_stream_is_read_once_for_all_queries(flow: pk.Flow, tap: Tap) -> None:
     tap.give(*ROWS, None)
     run = flow.start({n: counts, total: totals})
     assert run.wait(60)
-    assert tap.opened == 1
+    assert tap.given == len(ROWS) + 1
     assert by_window(counts, "n") == counted(10, 40)
     assert by_window(totals, "total")[(10, 0)] == 0 + 2 + 4 + 6 + 8
     assert run.status == run.runs["n"].status == FINISHED
@@ -157,7 +157,7 @@ def test_a_run_goes_on_from_its_snapshot(flow: pk.Flow, tap: Tap) -> None:
     run.process_available()
     run.stop()
     saved = run.snapshot()
-    tap.give(None, *ROWS[25:], None)  # the reader that was stopped may wait for one more
+    tap.give(*ROWS[25:], None)
     rest: list[Any] = []
     again = flow.start({flow.query(TOTAL, name="total"): [], flow.query(COUNT, name="n"): rest}, snapshot=saved)
     assert again.wait(60)

@@ -122,8 +122,14 @@ class Pulling(Generic[T]):
             self._changed.notify_all()
 
     def wait_until_idle(self) -> None:
-        """Until everything that the sources gave has been taken and the next is waited for, or nothing is read."""
+        """Until everything that the sources gave has been taken and the next is waited for, or nothing is read.
+
+        Those that are polled are asked once more.
+        """
         with self._changed:
+            for lane in self._lanes.values():
+                lane.is_idle = False
+            self._changed.notify_all()
             while not self._closed and (not self._idle or self._has_something()):
                 self._changed.wait()
 
