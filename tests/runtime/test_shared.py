@@ -221,3 +221,33 @@ def test_a_query_that_would_never_be_complete_cannot_join_later() -> None:
     with pytest.raises(StreamError, match="no time from which on it would be complete"):
         run.add({"b": by_number})
     assert list(run.plans) == ["a"]
+
+
+def test_twenty_of_fifty_queries_come_and_go_and_the_others_do_not_notice() -> None:
+    calls = [f"{f}({c})" for f in ("count", "sum", "avg", "min", "max", "stddev", "variance") for c in ("v", "w")]
+    pairs = [(a, b) for at, a in enumerate(calls) for b in calls[at + 1 :]][:50]
+    texts = [f"SELECT k, {a} AS a, {b} AS b [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k" for a, b in pairs]
+    rng = random.Random(3)
+    rows = [(t // 4 + rng.randint(-5, 0), rng.randint(0, 3), rng.randint(0, 9), rng.random()) for t in range(1200)]
+    made = flow()
+    plans = {str(at): made.query(sql).plan for at, sql in enumerate(texts)}
+
+    def given(disturbed: bool) -> dict[str, list[Any]]:
+        run = SharedExecution(made.catalog, plans)
+        schema = run.graph.sources["s"][0].operator.schema
+        found: dict[str, list[Any]] = defaultdict(list)
+        for at in range(0, len(rows), 40):
+            batch = Batch(schema, table=table_of(schema, rows[at : at + 40]))
+            for name, element in run.feed("s", batch):
+                found[name] += element.rows if isinstance(element, Batch) else [element]
+            if disturbed and at % 80 == 0:
+                name = str(30 + at // 40 % 20)
+                if name in run.plans:
+                    run.remove(name)
+                else:
+                    run.add({name: plans[name]})
+        for name, element in run.close():
+            found[name] += element.rows if isinstance(element, Batch) else [element]
+        return {name: found[name] for name in map(str, range(30))}
+
+    assert given(disturbed=True) == given(disturbed=False)

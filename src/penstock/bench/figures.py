@@ -15,7 +15,7 @@ from typing import Any
 
 RESULTS = Path("benchmarks/results")
 PAGES = (Path("README.md"), Path("docs/performance.md"), Path("docs/papers/lmerge.md"))
-BENCHES = ("windows", "latency", "memory")
+BENCHES = ("windows", "latency", "memory", "queries")
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -35,7 +35,18 @@ def _memory(rows: int, master: str, say: Say) -> Report:
     return bench_memory(local_session(master), max(rows // 10, 1000), say)
 
 
-BENCHES: dict[str, Callable[[int, str, Say], Report]] = {"windows": _windows, "latency": _latency, "memory": _memory}
+def _queries(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.queries import QueriesBench
+
+    return QueriesBench(max(rows // 2, 1000), say).run()
+
+
+BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
+    "windows": _windows,
+    "latency": _latency,
+    "memory": _memory,
+    "queries": _queries,
+}
 
 
 def run_bench(name: str, rows: int, master: str, *, as_json: bool, save: Path | None) -> None:
