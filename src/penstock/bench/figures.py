@@ -80,6 +80,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates_table,
     "latency": lambda reports: rows_table(reports["latency"]["rows"]),
     "memory": lambda reports: rows_table(reports["memory"]["rows"]),
+    "queries": lambda reports: rows_table(reports["queries"]["rows"]),
     "lmerge-claims": lambda reports: claims_table(reports, ("lmerge",)),
     **{name: partial(_figure_table, title) for name, title in LMERGE.items()},
 }
