@@ -15,6 +15,7 @@ from typing import Literal
 from penstock.model.schema import DOUBLE, FLOAT, DataType
 from penstock.plan.expressions import Call, Column, Expression
 from penstock.plan.nodes import (
+    AlterLifetime,
     Distinct,
     Ends,
     Merge,
@@ -85,7 +86,7 @@ def routes(plan: Node) -> Routes | None:
 def _topmost_stateful(plan: Node) -> Node | None:
     """The first operator with state on the way down; a union above operators with state counts as one."""
     node = plan
-    while isinstance(node, Select | Project | Ends):
+    while isinstance(node, Select | Project | Ends | AlterLifetime):
         (node,) = node.inputs
     if isinstance(node, Source):
         return None
@@ -132,7 +133,15 @@ def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
             return {name: wanted}
         case Ends(name=name) if name in _columns(wanted):
             return None  # an insert and its adjusts must meet
-        case Ends(input=below) | Select(input=below) | Distinct(input=below) | Settle(input=below):
+        case AlterLifetime(input=below, shift=shift) if shift and below.schema.time in _columns(wanted):
+            return None  # rows of streams that were moved by different lengths must meet by the time after
+        case (
+            AlterLifetime(input=below)
+            | Ends(input=below)
+            | Select(input=below)
+            | Distinct(input=below)
+            | Settle(input=below)
+        ):
             return _follow(below, wanted)
         case Project(input=below, columns=columns):
             replaced = _substitute(wanted, dict(columns))

@@ -7,9 +7,9 @@ by their windows' ends; between two aggregations that meet in a union, and in wh
 nothing is defined by arrival, and nothing should be made of it.
 
 A stream may have lives: its arrivals are inserts and adjusts, whose payloads are rows. Selections, projections and
-unions are of elements, since an insert and its adjusts are the same row. A settle, a merge and the result are of the
-events that the elements come to: each where its insert was, with its last end. An adjust of an event that is not there
-changes nothing; a settle says so. Windows count settled events by their start.
+unions are of elements, since an insert and its adjusts are the same row. A settle, a merge, what alters lives and the
+result are of the events that the elements come to: each where its insert was, with its last end. An adjust of an event
+that is not there changes nothing; a settle says so. Windows count settled events by their start.
 
 DISTINCT over plain rows keeps one row of those with the same visible values at the same time: per instant, since all
 rows of a stream live equally long (where lifetimes only overlap, as in a union of windows with two origins, both stay).
@@ -38,6 +38,7 @@ from penstock.model.tdb import TDB, Event
 from penstock.model.time import END_OF_TIME
 from penstock.model.values import canonical_row
 from penstock.plan.nodes import (
+    AlterLifetime,
     Distinct,
     Ends,
     Merge,
@@ -163,6 +164,9 @@ class _Evaluator:
                 return self._merged(node)
             case Settle():
                 return self._settled(node)
+            case AlterLifetime():
+                events = _come_to(self.rows(node.input, late_too=late_too), node.input.schema)[0]
+                return [_altered(node, event) for event in events]
             case Ends():
                 ends = [(item, _end(item, node.input.schema)) for item in self.rows(node.input)]
                 return [item._replace(row=(*item.row, None if end == END_OF_TIME else end)) for item, end in ends]
@@ -287,6 +291,21 @@ def _come_to(items: Sequence[Placed], schema: Schema) -> tuple[list[Placed], lis
         if end != vs:
             events.append(Placed(place, item.row, None if schema.lives is None else (end, None)))
     return sorted(events, key=lambda e: e.place), unknown
+
+
+def _altered(node: AlterLifetime, event: Placed) -> Placed:
+    """An event with another life: it starts `shift` later, and lives as long as the node says."""
+    schema = node.input.schema
+    vs, end = _start(event, schema), _end(event, schema)
+    lived = None if end == END_OF_TIME else end - vs
+    length = node.duration
+    if length is None:
+        length = None if lived is None else lived + node.extend
+        length = length if node.at_most is None else min(node.at_most, node.at_most if length is None else length)
+    start = vs + node.shift
+    row = tuple(start if at == schema.time_index else value for at, value in enumerate(event.row))
+    ends = END_OF_TIME if length is None else min(start + length, END_OF_TIME)
+    return Placed(event.place, row, None if node.schema.lives is None else (ends, None))
 
 
 def _stretches(items: Sequence[Placed], schema: Schema) -> list[Placed]:
