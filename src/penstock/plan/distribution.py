@@ -62,8 +62,8 @@ def needed(node: Node) -> Distribution:
             return by_keys(Column(f.name, f.type) for f in below.schema.visible)
         case Merge():
             return by_keys(_event(node))
-        case Settle(input=below):  # an insert and its adjusts are the same row
-            return by_keys(Column(f.name, f.type) for f in below.schema.fields)
+        case Settle():  # an insert and its adjusts are the same row
+            return by_keys(_payload(node))
         case NumberRows():
             return SINGLE
         case _:
@@ -110,12 +110,12 @@ def _event(merge: Merge) -> list[Column]:
     return [Column(f.name, f.type) for f in schema.fields if f.name in names]
 
 
-def _payload(merge: Merge) -> list[Column]:
+def _payload(node: Merge | Settle) -> list[Column]:
     """The columns in which rows of one event are equal: the exact ones.
 
-    Replicas may differ in the last bits of floats, so these do not say where a row goes.
+    Replicas, as an insert and its adjusts, may differ in the last bits of floats, so these do not say where rows go.
     """
-    return [Column(f.name, f.type) for f in merge.schema.fields if not _is_float(f.type)]
+    return [Column(f.name, f.type) for f in node.schema.fields if not _is_float(f.type)]
 
 
 def _is_float(type_: DataType) -> bool:
@@ -133,6 +133,8 @@ def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
             return {name: wanted}
         case Ends(name=name) if name in _columns(wanted):
             return None  # an insert and its adjusts must meet
+        case Merge() | Settle() if not _columns(wanted) <= {c.name for c in _payload(node)}:
+            return None  # an insert and its adjusts must meet
         case AlterLifetime(input=below, shift=shift) if shift and below.schema.time in _columns(wanted):
             return None  # rows of streams that were moved by different lengths must meet by the time after
         case (
@@ -146,8 +148,6 @@ def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
         case Project(input=below, columns=columns):
             replaced = _substitute(wanted, dict(columns))
             return _follow(below, replaced)
-        case Merge() if not _columns(wanted) <= {c.name for c in _payload(node)}:
-            return None  # an insert and its adjusts must meet
         case Union(branches=branches) | Merge(branches=branches):
             result: dict[str, Expression] = {}
             for branch in branches:

@@ -241,8 +241,11 @@ class Distinct(Unary):
 
     @cached_property
     def properties(self) -> StreamProperties:
-        """All visible columns together are a key."""
-        return replace(self.input.properties, key=frozenset(f.name for f in self.schema.visible))
+        """All visible columns together are a key; stretches of time come when they are known, whenever they began."""
+        key = frozenset(f.name for f in self.schema.visible)
+        if self.schema.lives is not None:
+            return StreamProperties(key=key, lifetime=None)
+        return replace(self.input.properties, key=key)
 
     @property
     def label(self) -> str:

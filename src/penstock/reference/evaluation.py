@@ -31,7 +31,7 @@ from penstock.errors import EvaluationError, UnsupportedError, reason_of
 from penstock.model.batch import Row
 from penstock.model.elements import Adjust, Insert
 from penstock.model.letters import plain_text, row_text
-from penstock.model.likeness import Likeness
+from penstock.model.likeness import Likeness, nearest
 from penstock.model.lives import UNKNOWN_EVENT
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
@@ -279,18 +279,25 @@ def _come_to(items: Sequence[Placed], schema: Schema) -> tuple[list[Placed], lis
     events: list[Placed] = []
     unknown: list[Placed] = []
     for item in items:
-        place, vs, end = item.place, _start(item, schema), _end(item, schema)
+        place, row, vs, end = item.place, item.row, _start(item, schema), _end(item, schema)
         old = None if item.life is None else item.life[1]
         if old is not None:
-            wanted = same_row(item.row), old
-            at = next((i for i, e in enumerate(events) if (same_row(e.row), _end(e, schema)) == wanted), None)
+            at = _meant(item, [i for i, e in enumerate(events) if _end(e, schema) == old], events)
             if at is None:
                 unknown.append(item)
                 continue
-            place = events.pop(at).place  # an event is where its insert was
+            place, row, _ = events.pop(at)  # an event is where its insert was, with the values that it had there
         if end != vs:
-            events.append(Placed(place, item.row, None if schema.lives is None else (end, None)))
+            events.append(Placed(place, row, None if schema.lives is None else (end, None)))
     return sorted(events, key=lambda e: e.place), unknown
+
+
+def _meant(adjust: Placed, places: list[int], events: list[Placed]) -> int | None:
+    """Which event an adjust is of: one with the same row, or else the nearest with floats within the tolerance."""
+    row = canonical_row(adjust.row)
+    rows = [canonical_row(events[i].row) for i in places]
+    like = row if row in rows else nearest(row, rows)
+    return None if like is None else places[rows.index(like)]
 
 
 def _altered(node: AlterLifetime, event: Placed) -> Placed:
