@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import Any
 
 from penstock.model.elements import Adjust, Insert, Punctuation
+from penstock.model.forms import Close, Open, Signed
 from penstock.model.likeness import Likeness
 from penstock.model.plain import NotPlain
 from penstock.operators.merge.base import Counts, Input, LogicalMerge, Misstep
@@ -98,6 +99,9 @@ PARTS = (
     _part(Insert, "insert", "payload vs ve", of=PlainPart),
     _part(Adjust, "adjust", "payload vs v_old ve", of=PlainPart),
     _part(Punctuation, "punctuation", "bounds constants", of=PlainPart),
+    _part(Open, "open", "payload vs", of=PlainPart),
+    _part(Close, "close", "payload ve", of=PlainPart),
+    _part(Signed, "signed", "payload time sign", of=PlainPart),
 )
 _OF_KIND = {part.kind: part for part in PARTS}
 _BY_NAME = {part.name: part for part in PARTS}

@@ -16,6 +16,7 @@ from typing import Any
 
 from penstock.model.elements import Adjust, Element, Insert
 from penstock.model.likeness import EXACT_TYPES
+from penstock.model.time import END_OF_TIME
 from penstock.operators.merge.base import Input
 from penstock.operators.merge.election import Election, elect_present
 from penstock.operators.merge.index import Index, Node
@@ -269,6 +270,12 @@ class R3(RevisableMerge):
         """The first word on an event."""
         end = node.end_of(each)
         if node.out is None and end is not None:
+            self._show(node, end)
+
+    def close(self, node: Node, each: Input) -> None:
+        """The end that an input gives an event that is out and open."""
+        end = node.end_of(each)
+        if node.out == END_OF_TIME and end not in (None, END_OF_TIME):
             self._show(node, end)
 
     def reflect(self, node: Node, each: Input) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.model.elements import Adjust, Insert, Payload
-from penstock.model.time import MIN_TICK
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.merge.base import Input
 from penstock.operators.merge.index import Index
 from penstock.operators.merge.revisable import MAJORITY, RevisableMerge
@@ -266,6 +266,12 @@ class R4(RevisableMerge):
         ends = node.said_by(each)
         for end in sorted(ends.without(node.out, MIN_TICK))[: max(ends.size - node.out.size, 0)]:
             self._put(node, end)
+
+    def close(self, node: Bag, each: Input) -> None:
+        """Ends that an input gives, as many as are open in the output."""
+        lacking = [e for e in node.said_by(each).without(node.out, self.stable) if e != END_OF_TIME]
+        for end in sorted(lacking)[: node.out.counts.get(END_OF_TIME, 0)]:
+            self._move_out(node, END_OF_TIME, end)
 
     def reflect(self, node: Bag, each: Input) -> None:
         """The multiset that an input has, as far as the output's bound allows."""
