@@ -3,8 +3,8 @@
 *Open and close.* An insert opens its event, and an end that is known closes it; a new end is another close. A close
 speaks of the event of its payload that was opened last, so an event waits, and with it the bound, while one of the same
 payload is out whose end can still change. With `single_close` an end that was told does not change, and nothing waits
-for it. What cannot be said in this form, an event beside one of its payload that never ends, is an error when the
-stream ends.
+for it. Where the one that is out starts later and can still be taken back, it is, and follows. What cannot be said in
+this form, an event beside one of its payload that never ends, is an error when the stream ends.
 
 *Positive and negative.* Nothing can be revised, so a tuple comes when a bound has passed its time: the event can then
 not be taken back, and its end not move. Tuples come in order of time.
@@ -15,8 +15,9 @@ State: what is out and can still change, what waits, and a queue of times; what 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
+from itertools import groupby
 from typing import Any
 
 from penstock.errors import ElementError
@@ -44,7 +45,7 @@ class FormWriter:
     def write(self, elements: Iterable[Element]) -> list[Formed]:
         """What elements come to in this form, as far as it can be said by now."""
         said: list[Formed] = []
-        for element in elements:
+        for element in _inserts_in_order(elements):
             if isinstance(element, Insert):
                 self._insert(element, said)
             elif isinstance(element, Adjust):
@@ -150,6 +151,8 @@ class OpenCloseWriter(FormWriter):
             del self.waiting[payload]
 
     def _advance(self, attribute: str, said: list[Formed]) -> None:
+        for payload in list(self.waiting):
+            self._take_back(payload, said)
         while self._ends and self._has_passed(self._ends[0][0]):
             end, _, payload = heappop(self._ends)
             shown = self.shown.get(payload)
@@ -164,6 +167,15 @@ class OpenCloseWriter(FormWriter):
         if reached > self.said_to:
             self.said_to = reached
             said.append(linear(attribute, reached))
+
+    def _take_back(self, payload: Payload, said: list[Formed]) -> None:
+        """Put an event that is out behind one that starts before it, if no bound forbids that."""
+        shown = self.shown.get(payload)
+        if shown is not None and shown[0] >= self.said_to and min(self.waiting[payload])[0] <= shown[0]:
+            said.append(Close(payload, shown[0]))
+            del self.shown[payload]
+            self.waiting[payload].append(shown)
+            self._release(payload, said)
 
     def _end(self) -> None:
         for payload, lives in self.waiting.items():
@@ -278,3 +290,10 @@ class SignedWriter(FormWriter):
             self.pending[tuple(payload), vs] = count
             self._push(vs, (tuple(payload), vs, vs), 1)
         heapify(self._moments)
+
+
+def _inserts_in_order(elements: Iterable[Element]) -> Iterator[Element]:
+    """Inserts that come together in order of start, since events of a payload are told in that order."""
+    for together, run in groupby(elements, key=lambda e: isinstance(e, Insert)):
+        members = list(run)
+        yield from sorted(members, key=lambda e: e.vs) if together else members  # type: ignore[union-attr]
