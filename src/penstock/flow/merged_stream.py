@@ -35,7 +35,7 @@ from penstock.model.likeness import EXACT_TYPES
 from penstock.model.properties import StreamProperties
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
-from penstock.operators.merge.base import Counts, Input, LogicalMerge, Misstep
+from penstock.operators.merge.base import Input, LogicalMerge, MergeCounts, Misstep
 from penstock.operators.merge.choose import choose
 from penstock.operators.merge.divergence import KEPT, PATIENCE, Divergence, Reaction, Watch
 from penstock.operators.merge.options import check_options, check_properties, needs_index
@@ -343,7 +343,7 @@ class MergedStream:
         return 0 if watch is None else watch.unchecked
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> MergeCounts:
         """Elements in and out; adjusts out are the chattiness."""
         return self.merge.counts
 
