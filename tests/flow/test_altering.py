@@ -95,3 +95,16 @@ def test_nodes_check_themselves() -> None:
             AlterLifetime(source, **wrong)
     with pytest.raises(PlanError, match="nothing to extend"):
         AlterLifetime(source, duration=5, at_most=3)
+
+
+def test_an_altered_stream_is_not_its_own_replica() -> None:
+    made = flow().alter("x", "s", duration=5)
+    with pytest.raises(MergeError, match="its own replica"):
+        made.merge("m", ["x", "X"])
+
+
+def test_rows_are_numbered_as_they_arrive_whatever_becomes_of_their_lives() -> None:
+    rows = [{"ts": t, "k": "a"} for t in (3, 1, 9)]  # the second is late for its time, and has a number
+    made = pk.Flow().stream("s", rows, time="ts").alter("x", "s", shift=5, duration=4)
+    counted = made.query("SELECT count(*) AS n [RANGE 2 rows, SLIDE 2 rows, WA row-num] FROM x").collect()
+    assert counted["n"].to_pylist() == [2, 1]

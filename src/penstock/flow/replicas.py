@@ -51,7 +51,7 @@ def merge_node(
         raise MergeError("A merge needs at least one input.", where=f"stream {name}")
     sources = [_source(catalog, s, name) for s in streams]
     names = tuple(s.name if isinstance(s, Source) else called for s, called in zip(sources, streams, strict=True))
-    if len(set(names)) < len(names):
+    if len({each.lower() for each in names}) < len(names):
         raise MergeError("A stream is its own replica.", where=f"stream {name}", got=", ".join(names))
     check_options(names, policy, lag, driver, on_divergence, f"stream {name}")
     check_schemas(dict(zip(names, (s.schema for s in sources), strict=True)), f"stream {name}")
