@@ -9,6 +9,7 @@ from penstock.flow.query import Query
 from penstock.flow.run import Run
 from penstock.flow.run_progress import RunProgress
 from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
+from penstock.model.forms import Close, Open, Signed
 from penstock.model.progress import bounded, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.snapshots import snapshot_at, snapshot_equivalent, snapshots
@@ -28,14 +29,17 @@ __all__ = [
     "IDLE",
     "TDB",
     "Adjust",
+    "Close",
     "Flow",
     "Insert",
+    "Open",
     "PenstockError",
     "Punctuation",
     "Query",
     "Retention",
     "Run",
     "RunProgress",
+    "Signed",
     "StreamProperties",
     "bounded",
     "equivalent",

@@ -25,6 +25,7 @@ PARTS = [
 def run(sql: str, buckets: int, order: list[int]) -> tuple[list[dict[str, Any]], list[str]]:
     """The parts as one micro-batch, in some order, then the end of the stream."""
     flow = pk.Flow().stream("s", [], time="vs", schema=COLUMNS, progress=pk.bounded(0), lives=("vs", "ve", "v_old"))
+    flow.alter("later", "s", shift=3, at_most=4)
     query: Any = flow.query(sql)
     source = next(n for n in query.plan.walk() if isinstance(n, Source))
     lives = LivedRows("ve", "v_old")
@@ -67,4 +68,27 @@ def test_what_passes_through_is_a_changelog(buckets: int) -> None:
         (1, "update", 6, 9),
         (3, "delete", 3, 9),
         (3, "insert", 9, None),
+    ]
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_altered_lives_are_settled_and_counted(buckets: int, order: list[int]) -> None:
+    """a [1, 6), b [2, 5) and b [30, 31) are [4, 8), [5, 8) and [33, 34)."""
+    rows, kinds = run(
+        "SELECT k, count(*) AS n, max(ve) AS e [RANGE 10, SLIDE 10, WA vs] FROM later GROUP BY k", buckets, order
+    )
+    found = sorted((r["k"], r["window_end"], r["n"], r["e"]) for r in rows)
+    assert found == [("a", 10, 1, 8), ("b", 10, 1, 8), ("b", 40, 1, 34)]
+    assert not {"dead", "late"} & set(kinds)
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_a_changelog_of_altered_lives(buckets: int) -> None:
+    """[1, 9) that becomes [1, 6) is [4, 8) all the time: nothing is said of it a second time."""
+    rows, _ = run("SELECT k, vs FROM later WHERE k = 'a'", buckets, [0, 1])
+    assert sorted((r["vs"], r["op"], r["ve"], r["v_old"]) for r in rows) == [
+        (4, "insert", 8, None),
+        (6, "delete", 6, 10),
+        (6, "insert", 10, None),
     ]

@@ -62,3 +62,20 @@ def test_bounded_replicas_are_merged_natively_where_that_means_the_same(
     options: dict[str, object], hosted: bool
 ) -> None:
     assert spark_batch(plan("SELECT * FROM clean", **options), Catalog()).is_hosted is hosted
+
+
+def test_rows_whose_times_were_moved_do_not_meet_by_the_time_before() -> None:
+    flow = pk.Flow().stream("s", iter(()), time="ts", schema="ts int, k string", progress=pk.bounded(5))
+    flow.alter("later", "s", shift=3).alter("longer", "s", duration=3)
+    assert spread(bind("SELECT DISTINCT ts, k FROM later", flow.catalog)) == {"k"}
+    assert spread(bind("SELECT DISTINCT ts FROM later", flow.catalog)) is None
+    assert spread(bind("SELECT DISTINCT k FROM longer", flow.catalog)) == {"k"}
+    assert spread(bind("SELECT DISTINCT ts FROM longer", flow.catalog)) == {"ts"}
+    made = "SELECT t, count(*) AS n [RANGE 4, SLIDE 4, WA ts] FROM (SELECT ts, ts DIV 10 AS t FROM {}) i GROUP BY t"
+    assert spread(bind(made.format("later"), flow.catalog)) is None
+    assert spread(bind(made.format("longer"), flow.catalog)) is not None
+
+
+def test_altered_lives_are_hosted_over_bounded_rows_too() -> None:
+    flow = pk.Flow().stream("s", iter(()), time="ts", schema="ts bigint, k string").alter("later", "s", shift=3)
+    assert spark_batch(bind("SELECT * FROM later", flow.catalog), flow.catalog).is_hosted

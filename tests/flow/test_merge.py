@@ -10,7 +10,7 @@ import pytest
 
 import penstock as pk
 from penstock.errors import CheckpointError, DivergenceError, MergeError
-from penstock.flow.merging import Merge
+from penstock.flow.merged_stream import MergedStream
 from penstock.model.elements import Adjust, Element, Insert, linear
 from penstock.model.properties import StreamProperties
 from penstock.model.tdb import TDB
@@ -94,9 +94,9 @@ def test_divergence_is_reported_with_its_event() -> None:
 
 
 def test_a_restored_merge_goes_on() -> None:
-    first: Merge = pk.merge({"a": [], "b": []}, properties=KEYED)
+    first: MergedStream = pk.merge({"a": [], "b": []}, properties=KEYED)
     output = [out for e in ONE[:3] for out in first.push("a", e)]
-    second: Merge = pk.merge({"a": [], "b": []}, properties=KEYED)
+    second: MergedStream = pk.merge({"a": [], "b": []}, properties=KEYED)
     second.restore(first.snapshot())
     output += [out for e in TWO for out in second.push("b", e)]
     assert pk.tdb(output) == pk.tdb(ONE)

@@ -19,7 +19,7 @@ from penstock.errors import PenstockError, QueryError, StreamError
 from penstock.flow.flow_run import FlowRun
 from penstock.flow.local import LocalQuery
 from penstock.flow.local_run import LocalRun
-from penstock.flow.merging import Merge
+from penstock.flow.merged_stream import MergedStream
 from penstock.flow.results import Results
 
 
@@ -58,8 +58,8 @@ def query() -> LocalQuery:
     return made
 
 
-def merge() -> Merge:
-    made: Merge = pk.merge({"a": ELEMENTS, "b": ELEMENTS})
+def merge() -> MergedStream:
+    made: MergedStream = pk.merge({"a": ELEMENTS, "b": ELEMENTS})
     return made
 
 
@@ -92,16 +92,19 @@ class Queries:
 
 
 MAKERS: dict[type, Callable[[], Any]] = {
-    pk.Flow: flow, LocalQuery: query, LocalExecution: lambda: query().execution(), Merge: merge, LocalRun: run,
+    pk.Flow: flow, LocalQuery: query, LocalExecution: lambda: query().execution(), MergedStream: merge, LocalRun: run,
     FlowRun: flow_run,
 }  # fmt: skip
 RIGHT: dict[str, dict[str, Any]] = {
     "Adjust": {"payload": ("x",), "vs": 1, "v_old": 5, "ve": 3},
+    "Close": {"payload": ("x",), "ve": 2},
     "Flow": {"spark": None, "path": None},
     "Insert": {"payload": ("x",), "vs": 1, "ve": 2},
+    "Open": {"payload": ("x",), "vs": 1},
     "PenstockError": {"what": "x", "where": "", "got": "", "hint": ""},
     "Punctuation": {"bounds": (("t", 5),), "constants": ()},
     "Retention": {"records": 100, "late": None, "dead_letters": None, "compact": False},
+    "Signed": {"payload": ("x",), "time": 1, "sign": 1},
     "StreamProperties": {},
     "TDB": {"events": [(("x",), 1, 2)]},
     "bounded": {"delay": 5},
@@ -118,6 +121,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "tdb": {"elements": ELEMENTS},
     "Flow.stream": {"name": "x", "source": ROWS, "time": "t"},
     "Flow.merge": {"name": "m", "streams": ["s", "r"]},
+    "Flow.alter": {"name": "x", "stream": "s", "duration": 5},
     "Flow.function": {"name": "g", "function": abs, "returns": "int"},
     "Flow.aggregate": {"name": "g", "aggregate": Total, "returns": "int"},
     "Flow.watermarked": {"stream": "s"},
@@ -137,12 +141,12 @@ RIGHT: dict[str, dict[str, Any]] = {
     "LocalExecution.domain": {"stream": "s"},
     "LocalRun.punctuate": {"stream": "s", "bound": 5},
     "LocalExecution.run": {"sources": {"s": lambda: iter(())}},
-    "Merge.push": {"name": "a", "element": pk.Insert(("y",), 7, 8)},
-    "Merge.attach": {"name": "c"},
-    "Merge.detach": {"name": "a"},
-    "Merge.follow": {"driver": "majority"},
-    "Merge.restart": {"name": "a"},
-    "Merge.restore": {"snapshot": merge().snapshot()},
+    "MergedStream.push": {"name": "a", "element": pk.Insert(("y",), 7, 8)},
+    "MergedStream.attach": {"name": "c"},
+    "MergedStream.detach": {"name": "a"},
+    "MergedStream.follow": {"driver": "majority"},
+    "MergedStream.restart": {"name": "a"},
+    "MergedStream.restore": {"snapshot": merge().snapshot()},
 }
 GIVEN = {"Query", "Run", "RunProgress"}
 """Types of what others give; nobody makes one by hand."""
@@ -188,7 +192,7 @@ def called(name: str, function: Callable[..., Any], bound: bool, arguments: dict
 
 def _used(name: str, function: Callable[..., Any], target: list[Any], arguments: dict[str, Any]) -> None:
     given = function(*target, **arguments)
-    if inspect.isgenerator(given) or isinstance(given, Merge | Results):
+    if inspect.isgenerator(given) or isinstance(given, MergedStream | Results):
         list(given)
     if isinstance(given, pk.Run) and not RUNNING:
         given.wait()

@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 import penstock as pk
-from penstock.flow.merging import Merge
+from penstock.flow.merged_stream import MergedStream
 from penstock.model.elements import Element, Insert, linear
 from penstock.model.properties import StreamProperties
 from penstock.model.time import END_OF_TIME
@@ -40,13 +40,13 @@ class Replay:
         first = next(e for _, e in self.plans[name] if isinstance(e, Insert))
         self.late[name] = first.vs + orderbook.disorder()
 
-    def run(self) -> tuple[Merge, list[Element]]:
+    def run(self) -> tuple[MergedStream, list[Element]]:
         order: list[tuple[float, int, str, Element]] = sorted(
             (at, i, name, e) for name, plan in self.plans.items() for i, (at, e) in enumerate(plan)
         )
         left = Counter(name for _, _, name, _ in order)
         early = [n for n in self.plans if n not in self.late]
-        merge: Merge = pk.merge({n: [] for n in early}, properties=KEYED, policy=self.policy)
+        merge: MergedStream = pk.merge({n: [] for n in early}, properties=KEYED, policy=self.policy)
         output: list[Element] = []
         for _, _, name, element in order:
             if name in self.late and name not in merge.merge.inputs:
@@ -108,7 +108,7 @@ def test_the_output_follows_whichever_capture_is_first() -> None:
     for capture in CAPTURES:
         for at, update in updates(capture):
             received[update] = min(at, received.get(update, at))
-    merge: Merge = pk.merge({f"capture {c}": [] for c in CAPTURES}, properties=KEYED)
+    merge: MergedStream = pk.merge({f"capture {c}": [] for c in CAPTURES}, properties=KEYED)
     everything: list[tuple[float, int, str, Element]] = sorted(
         (at, i, f"capture {c}", e) for c in CAPTURES for i, (at, e) in enumerate(arrivals(c))
     )

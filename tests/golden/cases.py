@@ -21,6 +21,7 @@ import penstock as pk
 from penstock.engines.local.execution import LocalExecution
 from penstock.model.batch import Batch
 from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
+from penstock.model.forms import to_open_close, to_signed
 from penstock.model.lives import Lives
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
@@ -293,9 +294,15 @@ class GoldenMerge:
         """A fresh one."""
         return pk.merge({"a": [], "b": []}, properties=self.properties, algorithm=self.algorithm, **self.options)
 
-    def half(self) -> tuple[list[tuple[str, Element]], list[tuple[str, Element]]]:
+    def _formed(self, said: list[Element]) -> list[Any]:
+        """In the form that the merge is given; tuples with their bounds at the end."""
+        if self.options.get("form") == "signed":
+            return [*to_signed(said), said[-1]]
+        return list(to_open_close(said)) if self.options.get("form") == "open/close" else said
+
+    def half(self) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
         """What came before the snapshot, and what comes after it; the second replica is behind."""
-        one, two = (told(shift, revised=self.revised, ties=self.ties) for shift in (0, 2))
+        one, two = (self._formed(told(shift, revised=self.revised, ties=self.ties)) for shift in (0, 2))
         both = [("a", e) for e in one[:6]]
         for left, right in itertools.zip_longest(one[6:], two):
             both += [("a", left)] if left is not None else []
@@ -324,4 +331,12 @@ MERGES = [
     GoldenMerge(
         "lmerge-cleanse", "Cleanse + R1", StreamProperties(insert_only=False, key=_KEY), revised=True, ties=True
     ),
+    GoldenMerge(
+        "lmerge-open-close",
+        "R3",
+        StreamProperties(insert_only=False, key=_KEY),
+        revised=True,
+        options={"form": "open/close"},
+    ),
+    GoldenMerge("lmerge-signed", "R4", StreamProperties(insert_only=False), options={"form": "signed"}),
 ]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import ElementError
 from penstock.model.elements import Adjust, Element, Insert, linear
-from penstock.model.forms import Close, Open, Signed, from_open_close, from_signed, to_open_close, to_signed
+from penstock.model.form_reading import from_open_close, from_signed
+from penstock.model.forms import Close, Open, Signed, to_open_close, to_signed
 from penstock.model.snapshots import snapshot_equivalent
 from penstock.model.tdb import TDB, tdb
 from penstock.model.time import END_OF_TIME

@@ -49,6 +49,8 @@ def arrivals(name: str, seed: int) -> Arrivals:
         WINDOW.format("s"),
         "SELECT vs, k FROM s WHERE v <> 2",
         "SELECT DISTINCT k FROM s",
+        "SELECT vs, k, v FROM s [RANGE 12] WHERE v <> 2",
+        "SELECT k, count(*) AS n [RANGE 20, SLIDE 10, WA vs] FROM (SELECT * FROM m [RANGE 7]) i GROUP BY k",
     ],
 )
 def test_evaluators_agree_over_revisions(sql: str, spark: Any) -> None:

@@ -13,6 +13,7 @@ from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated
 from penstock.plan.expressions import USER, Expression, walk
 from penstock.plan.nodes import (
+    AlterLifetime,
     Distinct,
     Ends,
     Merge,
@@ -35,6 +36,7 @@ FEATURES = {
     "merge": "logical merge of replicas (LMerge)",
     "lives": "streams whose rows have ends of their own, and may be revised",
     "settle": "events once they can no longer change (Cleanse), for what takes inserts only",
+    "altered lifetimes": "flow.alter, and [RANGE …] after a stream without aggregates (AlterEventLifetime)",
     "distinct": "duplicate elimination",
     "row numbers": "WA row-num without a sequence column: rows numbered by arrival",
     "sliding window": "sliding and tumbling windows on time, integers and sequence columns",
@@ -113,6 +115,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "merge", node
             case Ends():
                 yield "lives", node
+            case AlterLifetime():
+                yield "altered lifetimes", node
             case Settle():
                 yield "settle", node
             case Distinct():

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
+from penstock.flow.altering import alter_node, check_lengths_given
 from penstock.flow.drawing import html_text
 from penstock.flow.flow_run import FlowRun, start_together
 from penstock.flow.local import LocalQuery
@@ -32,6 +33,7 @@ from penstock.model.lived_rows import LivedRows
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
+from penstock.model.time import Length
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.sql.binder import bind
 from penstock.sql.predicates import punctuation_predicate
@@ -75,7 +77,7 @@ class Flow(PySparkNames):
 
     def _listed(self) -> list[str]:
         lines = [f"stream {i.name}: {i.schema.ddl}; time {i.schema.time}, {i.progress}" for i in self._infos()]
-        lines += [f"merged stream {name}" for name in self.catalog.views]
+        lines += [f"stream {name}: {view.label}" for name, view in self.catalog.views.items()]
         lines += [f"function {name}" for name in self.catalog.functions]
         return lines + [f"aggregate {name}" for name in self.catalog.aggregates]
 
@@ -245,6 +247,33 @@ class Flow(PySparkNames):
         node = merge_node(
             self.catalog, name, streams, key, properties, algorithm, policy, lag, driver, elements, on_divergence
         )
+        self.catalog.views[name.lower()] = node
+        return self
+
+    def alter(
+        self,
+        name: str,
+        stream: str,
+        *,
+        duration: Length | None = None,
+        shift: Length = 0,
+        extend: Length = 0,
+        at_most: Length | None = None,
+        point: bool = False,
+    ) -> Flow:
+        """Declare a stream of the same events with other lives, which queries read under a new name.
+
+        Args:
+            name: what queries call the altered stream.
+            stream: a stream, a merged one or an altered one, declared before.
+            duration: how long every event lives from its start on, whenever it would have ended.
+            shift: how much later events start and end; earlier, if it is negative (`"-5 minutes"`).
+            extend: how much longer events live.
+            at_most: events that live longer end after this; of those that are extended, afterwards.
+            point: every event lives a single tick.
+        """
+        check_lengths_given(name, duration, shift, extend, at_most, point)
+        node = alter_node(self.catalog, name, stream, duration, shift, extend, at_most, point)
         self.catalog.views[name.lower()] = node
         return self
 

@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.errors import CheckpointError, MergeError, SourceError
-from penstock.flow.merging import Merge
+from penstock.flow.merged_stream import MergedStream
 from penstock.flow.replica_folders import DAMAGED, REFUSED, Replica
 from penstock.model.batch import Batch
 from penstock.model.conform import row_json
@@ -69,7 +69,7 @@ class FolderMerge:
         self.home.lease.keep()
         self.stream: OutputStream | None = None
         self.log: RunLog | None = None
-        self.merge: Merge | None = None
+        self.merge: MergedStream | None = None
         self._begun_by = self.driver
         """The driver with which the merge was begun."""
         self._said: list[Element] = []
@@ -243,9 +243,9 @@ class FolderMerge:
             )
         return stream
 
-    def _fresh(self, stream: OutputStream, names: Iterable[str], driver: str) -> Merge:
+    def _fresh(self, stream: OutputStream, names: Iterable[str], driver: str) -> MergedStream:
         key = None if stream.key is None else frozenset(stream.key)
-        return Merge(
+        return MergedStream(
             {name: [] for name in names},
             properties=StreamProperties(key=key),
             algorithm="R3" if key is not None else "R4",
@@ -257,7 +257,7 @@ class FolderMerge:
             columns=[name for name, _ in stream.columns],
         )
 
-    def _restored(self, stream: OutputStream) -> Merge:
+    def _restored(self, stream: OutputStream) -> MergedStream:
         """The merge as the last record left it, with the replicas and the driver that there are now."""
         assert self.log is not None
         last = self.log.last()

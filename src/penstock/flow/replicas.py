@@ -13,7 +13,7 @@ from penstock.operators.merge.choose import choose
 from penstock.operators.merge.options import check_options, check_properties, needs_index
 from penstock.operators.merge.policies import policy_of
 from penstock.plan.catalog import Catalog, closest
-from penstock.plan.nodes import Merge, Source
+from penstock.plan.nodes import AlterLifetime, Merge, Node, Source
 from penstock.sql.predicates import source_of
 
 DEFAULT_POLICY = "half frozen"
@@ -50,12 +50,12 @@ def merge_node(
     if not streams:
         raise MergeError("A merge needs at least one input.", where=f"stream {name}")
     sources = [_source(catalog, s, name) for s in streams]
-    names = tuple(s.name for s in sources)
-    if len(set(names)) < len(names):
+    names = tuple(s.name if isinstance(s, Source) else called for s, called in zip(sources, streams, strict=True))
+    if len({each.lower() for each in names}) < len(names):
         raise MergeError("A stream is its own replica.", where=f"stream {name}", got=", ".join(names))
     check_options(names, policy, lag, driver, on_divergence, f"stream {name}")
-    check_schemas({s.name: s.schema for s in sources}, f"stream {name}")
-    elements = _lived(sources, elements, name)
+    check_schemas(dict(zip(names, (s.schema for s in sources), strict=True)), f"stream {name}")
+    elements = _lived(dict(zip(names, sources, strict=True)), elements, name)
     known = _known(sources, key, properties, elements, name)
     choice = choose(known, algorithm, needs_index(policy, DEFAULT_POLICY, lag, driver))
     if choice.name not in ("R0", "R1", "R2", "R3", "R4"):
@@ -67,9 +67,9 @@ def merge_node(
     return Merge(tuple(sources), names, choice.name, policy, lag, driver, elements, str(choice), on_divergence, places)
 
 
-def _source(catalog: Catalog, stream: str, name: str) -> Source:
+def _source(catalog: Catalog, stream: str, name: str) -> Node:
     found = source_of(catalog, stream) if isinstance(stream, str) else None
-    if not isinstance(found, Source):
+    if not isinstance(found, Source | AlterLifetime):
         raise StreamError(
             "There is no such stream.",
             where=f"stream {name}",
@@ -97,7 +97,7 @@ def check_schemas(schemas: Mapping[str, Schema], where: str = "") -> None:
 
 
 def _known(
-    sources: Sequence[Source],
+    sources: Sequence[Node],
     key: Sequence[str] | None,
     properties: StreamProperties | None,
     elements: bool,
@@ -123,10 +123,10 @@ def _known(
     return replace(found, insert_only=found.insert_only and all(d.insert_only for d in declared))
 
 
-def _lived(sources: Sequence[Source], elements: bool, name: str) -> bool:
+def _lived(sources: Mapping[str, Node], elements: bool, name: str) -> bool:
     """Whether the replicas have lives of their own; all have, or none."""
-    lived = [s.schema.lives is not None for s in sources]
-    plain = next((s.name for s in sources if s.schema.lives is None), None)
+    lived = [s.schema.lives is not None for s in sources.values()]
+    plain = next((each for each, s in sources.items() if s.schema.lives is None), None)
     if plain is not None and (elements or any(lived)):
         raise MergeError(
             "A merge of elements needs to know how long rows live.",

@@ -25,7 +25,7 @@ def is_whole(value: object) -> bool:
     return isinstance(value, SupportsIndex) and not isinstance(value, type | bool)
 
 
-def _check_kinds(payload: object, *ticks: object) -> None:
+def check_kinds(payload: object, *ticks: object) -> None:
     """Refuse what is no event; whatever counts as an integer is a tick."""
     for tick in ticks:
         if not is_whole(tick):
@@ -55,7 +55,7 @@ class Insert:
         """A lifetime holds at least one tick."""
         vs, ve = self.vs, self.ve
         if type(vs) is not int or type(ve) is not int or type(self.payload) is not tuple:
-            _check_kinds(self.payload, vs, ve)
+            check_kinds(self.payload, vs, ve)
         if ve <= vs:
             raise ElementError(
                 "An event must live at least one tick.",
@@ -76,9 +76,9 @@ class Adjust:
     def __post_init__(self) -> None:
         """An event cannot end before it starts."""
         if type(self.vs) is not int or type(self.ve) is not int or type(self.v_old) is not int:
-            _check_kinds(self.payload, self.vs, self.ve, self.v_old)
+            check_kinds(self.payload, self.vs, self.ve, self.v_old)
         if type(self.payload) is not tuple:
-            _check_kinds(self.payload)
+            check_kinds(self.payload)
         if self.ve < self.vs or self.v_old <= self.vs:
             raise ElementError(
                 "An adjust must name a living event and must not end it before its start.",

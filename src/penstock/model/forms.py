@@ -1,25 +1,28 @@
 """Other physical forms of a stream, converted to elements and back.
 
 - *Open and close*: `Open(p, vs)` begins an event, `Close(p, ve)` ends it; a later close of the same event revises the
-  end. At most one event of a payload is open at a time (I-streams and D-streams).
+  end, one at its start takes it back. At most one event of a payload is open at a time (I-streams and D-streams).
 - *Positive and negative*: `Signed(p, t, +1)` puts a payload into the relation from `t` on, `Signed(p, t, -1)` takes one
   out; nothing is revised, and the tuples of a payload come in order of time.
 
 An event that is open has the end of time as its end. Converting back gives a stream with the same TDB, not the same
 elements: an adjust that moves an end several times is one close more each time, and a positive-negative stream can only
-be made of final events.
+be made of final events. Here whole streams are converted; `form_reading` and `form_writing` do it as elements come.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from penstock.errors import ElementError
-from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation
+from penstock.model.elements import Element, Insert, Payload, Punctuation, check_kinds
 from penstock.model.tdb import TDB, tdb
 from penstock.model.time import END_OF_TIME
+
+ELEMENTS, OPEN_CLOSE, SIGNED = "elements", "open/close", "signed"
+FORMS = (ELEMENTS, OPEN_CLOSE, SIGNED)
+"""What the forms of a stream are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +32,23 @@ class Open:
     payload: Payload
     vs: int
 
+    def __post_init__(self) -> None:
+        """The start is a tick, after which there is another."""
+        check_kinds(self.payload, self.vs)
+        if self.vs >= END_OF_TIME:
+            raise ElementError("An event begins before the end of time.", got=repr(self.vs)[:200])
+
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """The event of a payload that was opened last ends, or gets another end."""
+    """The event of a payload that was opened last ends, or gets another end; one at its start takes it back."""
 
     payload: Payload
     ve: int
+
+    def __post_init__(self) -> None:
+        """The end is a tick."""
+        check_kinds(self.payload, self.ve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +59,22 @@ class Signed:
     time: int
     sign: int
 
+    def __post_init__(self) -> None:
+        """The time is a tick, and there are two signs."""
+        check_kinds(self.payload, self.time)
+        if self.sign not in (1, -1):
+            raise ElementError("A tuple is positive or negative.", got=repr(self.sign)[:200], hint="+1 or -1")
+        if self.time >= END_OF_TIME:
+            raise ElementError("A tuple comes before the end of time.", got=repr(self.time)[:200])
 
-def from_open_close(elements: Iterable[Open | Close | Punctuation]) -> Iterator[Element]:
-    """Opens as inserts without an end, closes as adjusts; punctuation passes through."""
-    last: dict[Payload, tuple[int, int]] = {}
-    for element in elements:
-        if isinstance(element, Punctuation):
-            yield element
-        elif isinstance(element, Open):
-            known = last.get(element.payload)
-            if known is not None and known[1] == END_OF_TIME:
-                raise ElementError("The event is open already.", got=f"{element.payload!r}, opened at {known[0]}")
-            last[element.payload] = element.vs, END_OF_TIME
-            yield Insert(element.payload, element.vs, END_OF_TIME)
-        else:
-            known = last.get(element.payload)
-            if known is None or element.ve < known[0]:
-                raise ElementError(
-                    "A close needs an event that was opened before it.", got=f"{element.payload!r} at {element.ve}"
-                )
-            vs, old = known
-            if element.ve != old:
-                last[element.payload] = vs, element.ve
-                yield Adjust(element.payload, vs, old, element.ve)
+
+Formed = Element | Open | Close | Signed
+"""An element of a stream in any form."""
+
+
+def time_of(element: Open | Close | Signed) -> int:
+    """When an event begins or ends."""
+    return element.vs if isinstance(element, Open) else element.ve if isinstance(element, Close) else element.time
 
 
 def to_open_close(elements: Iterable[Element]) -> Iterator[Open | Close | Punctuation]:
@@ -95,31 +101,17 @@ def to_open_close(elements: Iterable[Element]) -> Iterator[Open | Close | Punctu
             yield Close(element.payload, element.ve)
 
 
-def from_signed(elements: Iterable[Signed | Punctuation]) -> Iterator[Element]:
-    """A positive tuple as an insert without an end, a negative one as the end of the oldest of its payload."""
-    alive: dict[Payload, list[int]] = defaultdict(list)
-    for element in elements:
-        if isinstance(element, Punctuation):
-            yield element
-        elif element.sign > 0:
-            alive[element.payload].append(element.time)
-            yield Insert(element.payload, element.time, END_OF_TIME)
-        else:
-            starts = alive[element.payload]
-            if not starts or element.time < starts[0]:
-                raise ElementError(
-                    "A negative tuple needs a positive one before it.", got=f"{element.payload!r} at {element.time}"
-                )
-            yield Adjust(element.payload, starts.pop(0), END_OF_TIME, element.time)
-
-
 def to_signed(events: Iterable[Element] | TDB) -> Iterator[Signed]:
     """The final events in order of time; at one time, what goes comes before what comes."""
     final = events if isinstance(events, TDB) else tdb(events)
-    moments: list[tuple[int, int, str, Payload]] = []
+    moments: list[Signed] = []
     for (payload, vs, ve), count in final.items():
-        moments += [(vs, 1, repr(payload), payload)] * count
+        moments += [Signed(payload, vs, 1)] * count
         if ve != END_OF_TIME:
-            moments += [(ve, -1, repr(payload), payload)] * count
-    for time, sign, _, payload in sorted(moments, key=lambda m: m[:3]):
-        yield Signed(payload, time, sign)
+            moments += [Signed(payload, ve, -1)] * count
+    yield from in_order(moments)
+
+
+def in_order(tuples: Iterable[Signed]) -> list[Signed]:
+    """By time; at one time, what goes comes before what comes."""
+    return sorted(tuples, key=lambda s: (s.time, s.sign, repr(s.payload)))

@@ -12,6 +12,7 @@ exact part, and only for payloads that have floats and are not known to the last
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 
 from penstock.model.elements import Payload
@@ -90,8 +91,14 @@ class Likeness:
         """The payload that came first of those like this one; itself, if there is none."""
         if not self.known or not has_float(payload):
             return payload
-        among = [p for p in self.known.get((vs, exact_part(payload)), ()) if alike(p, payload)]
-        return min(among, key=lambda p: _distance(p, payload)) if len(among) > 1 else among[0] if among else payload
+        found = nearest(payload, self.known.get((vs, exact_part(payload)), ()))
+        return payload if found is None else found
+
+
+def nearest(payload: Payload, among: Iterable[Payload]) -> Payload | None:
+    """Of some payloads the one that is like this one and nearest to it, the first of equals; None if none is."""
+    like = [p for p in among if alike(p, payload)]
+    return min(like, key=lambda p: _distance(p, payload)) if len(like) > 1 else like[0] if like else None
 
 
 def _distance(left: Payload, right: Payload) -> float:

@@ -2,7 +2,7 @@
 
 The TDB is the multiset of events `(payload, vs, ve)` that a stream's elements come to when every adjust has been
 applied. Two streams are equivalent when their TDBs are equal, however differently they arrived; floats within the
-tolerance of `model.likeness`.
+tolerance of `model.likeness`, by which an adjust finds its event too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from penstock.errors import ElementError
 from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation
-from penstock.model.likeness import alike, exact_part, has_float
+from penstock.model.likeness import alike, exact_part, has_float, nearest
 from penstock.model.values import canonical_row
 
 Event = tuple[Payload, int, int]
@@ -89,7 +89,7 @@ def tdb(elements: Iterable[Element]) -> TDB:
         if isinstance(element, Insert):
             events[(_hashable(element), element.vs, element.ve)] += 1
         elif isinstance(element, Adjust):
-            payload = _hashable(element)
+            payload = _named(element, events)
             old = (payload, element.vs, element.v_old)
             if events[old] <= 0:
                 raise ElementError(
@@ -114,6 +114,15 @@ def _hashable(element: Insert | Adjust) -> Payload:
     except TypeError as error:
         raise ElementError("The values of a payload must be hashable.", got=f"{element}: {error}"[:200]) from None
     return payload
+
+
+def _named(adjust: Adjust, events: Counter[Event]) -> Payload:
+    """The payload of the event that an adjust names: its own, or where there is none the nearest that is like it."""
+    payload, vs, old = _hashable(adjust), adjust.vs, adjust.v_old
+    if events[payload, vs, old] > 0 or not has_float(payload):
+        return payload
+    like = nearest(payload, [p for (p, start, end), n in events.items() if n > 0 and (start, end) == (vs, old)])
+    return payload if like is None else like
 
 
 def equivalent(left: Iterable[Element] | TDB, right: Iterable[Element] | TDB) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from penstock.model.time import END_OF_TIME
 from penstock.plan.expressions import Column
-from penstock.plan.nodes import Distinct, Merge, Node, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import AlterLifetime, Distinct, Merge, Node, Project, Select, Source, Union, WindowAggregate
 from penstock.plan.windows import SlidingWindow
 
 
@@ -43,6 +43,9 @@ def _reached(node: Node, greatest: int) -> _Reached | None:
             return None
         case Select(input=below) | Distinct(input=below):
             return _reached(below, greatest)
+        case AlterLifetime(input=below, shift=shift):  # rows and bounds move alike
+            found = _reached(below, greatest)
+            return found and _Reached(found.time + shift, found.behind - shift, found.needed)
         case Project(input=below, columns=columns, time=time):
             moved = dict(columns)[time]
             return _reached(below, greatest) if isinstance(moved, Column) and moved.name == below.schema.time else None

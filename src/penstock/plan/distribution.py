@@ -15,6 +15,7 @@ from typing import Literal
 from penstock.model.schema import DOUBLE, FLOAT, DataType
 from penstock.plan.expressions import Call, Column, Expression
 from penstock.plan.nodes import (
+    AlterLifetime,
     Distinct,
     Ends,
     Merge,
@@ -61,8 +62,8 @@ def needed(node: Node) -> Distribution:
             return by_keys(Column(f.name, f.type) for f in below.schema.visible)
         case Merge():
             return by_keys(_event(node))
-        case Settle(input=below):  # an insert and its adjusts are the same row
-            return by_keys(Column(f.name, f.type) for f in below.schema.fields)
+        case Settle():  # an insert and its adjusts are the same row
+            return by_keys(_payload(node))
         case NumberRows():
             return SINGLE
         case _:
@@ -85,7 +86,7 @@ def routes(plan: Node) -> Routes | None:
 def _topmost_stateful(plan: Node) -> Node | None:
     """The first operator with state on the way down; a union above operators with state counts as one."""
     node = plan
-    while isinstance(node, Select | Project | Ends):
+    while isinstance(node, Select | Project | Ends | AlterLifetime):
         (node,) = node.inputs
     if isinstance(node, Source):
         return None
@@ -109,12 +110,12 @@ def _event(merge: Merge) -> list[Column]:
     return [Column(f.name, f.type) for f in schema.fields if f.name in names]
 
 
-def _payload(merge: Merge) -> list[Column]:
+def _payload(node: Merge | Settle) -> list[Column]:
     """The columns in which rows of one event are equal: the exact ones.
 
-    Replicas may differ in the last bits of floats, so these do not say where a row goes.
+    Replicas, as an insert and its adjusts, may differ in the last bits of floats, so these do not say where rows go.
     """
-    return [Column(f.name, f.type) for f in merge.schema.fields if not _is_float(f.type)]
+    return [Column(f.name, f.type) for f in node.schema.fields if not _is_float(f.type)]
 
 
 def _is_float(type_: DataType) -> bool:
@@ -132,13 +133,21 @@ def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
             return {name: wanted}
         case Ends(name=name) if name in _columns(wanted):
             return None  # an insert and its adjusts must meet
-        case Ends(input=below) | Select(input=below) | Distinct(input=below) | Settle(input=below):
+        case Merge() | Settle() if not _columns(wanted) <= {c.name for c in _payload(node)}:
+            return None  # an insert and its adjusts must meet
+        case AlterLifetime(input=below, shift=shift) if shift and below.schema.time in _columns(wanted):
+            return None  # rows of streams that were moved by different lengths must meet by the time after
+        case (
+            AlterLifetime(input=below)
+            | Ends(input=below)
+            | Select(input=below)
+            | Distinct(input=below)
+            | Settle(input=below)
+        ):
             return _follow(below, wanted)
         case Project(input=below, columns=columns):
             replaced = _substitute(wanted, dict(columns))
             return _follow(below, replaced)
-        case Merge() if not _columns(wanted) <= {c.name for c in _payload(node)}:
-            return None  # an insert and its adjusts must meet
         case Union(branches=branches) | Merge(branches=branches):
             result: dict[str, Expression] = {}
             for branch in branches:

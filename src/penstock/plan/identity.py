@@ -22,7 +22,7 @@ from typing import Any
 from penstock.model.progress import Progress, Punctuated, span_ticks
 from penstock.model.schema import DataType, Schema
 from penstock.plan.expressions import AggregateCall, Call, Column, Expression, Literal, columns_in
-from penstock.plan.nodes import Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import AlterLifetime, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 from penstock.plan.windows import Window
 
 _UNSAID = frozenset({"why"})
@@ -100,7 +100,7 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
             return frozenset({node.input.schema.time or ""}.union(*[columns_in(e) for _, e in node.columns]))
         case Select():
             return None if wanted is None else wanted | columns_in(node.predicate)
-        case NumberRows():
+        case NumberRows() | AlterLifetime():
             return wanted
         case WindowAggregate():
             arguments = [a.argument for a in node.aggregates if a.argument is not None]

@@ -15,7 +15,7 @@ from penstock.model.schema import BOOLEAN, VOID, DataType, Schema
 from penstock.plan.expressions import Column, Expression, walk
 
 if TYPE_CHECKING:
-    from penstock.plan.nodes import Node
+    from penstock.plan.node import Node
 
 
 def check_reads(kind: str, expressions: Iterable[Expression], schema: Schema) -> None:
@@ -68,3 +68,12 @@ def check_count(kind: str, inputs: Sequence[Node], wanted: int) -> None:
     """A node is given as many inputs as it has."""
     if len(inputs) != wanted:
         raise PlanError("A node is given another number of inputs.", where=kind, got=str(len(inputs)), hint=str(wanted))
+
+
+def check_lengths(kind: str, duration: int | None, extend: int, at_most: int | None) -> None:
+    """An event lives at least a tick, and is not made shorter by extending it; one length is given in one way."""
+    if any(length is not None and length < 1 for length in (duration, at_most)) or extend < 0:
+        got = ", ".join(f"{n} {v}" for n, v in (("duration", duration), ("extend", extend), ("at most", at_most)) if v)
+        raise PlanError("An event lives at least a tick, and extending it makes it no shorter.", where=kind, got=got)
+    if duration is not None and (extend or at_most is not None):
+        raise PlanError("A duration leaves nothing to extend or to clip.", where=kind, got=f"duration {duration}")

@@ -2,24 +2,43 @@
 
 A node says what is computed, never how. Aggregation reads plain columns only: a projection below it computes keys and
 arguments, one above it computes what the select list makes of the results. A node that does not fit its inputs cannot
-be made (`integrity`). Rewrites build new nodes with `with_inputs` and `transform`.
+be made (`integrity`). What every node is, is in `node`; nodes that are about how long events live are in `lived_nodes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
 
 from penstock.model.progress import Progress, Punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
 from penstock.model.time import Domain, show_span
 from penstock.plan.expressions import AggregateCall, Column, Expression, columns_in
-from penstock.plan.integrity import check_agree, check_column, check_count, check_predicate, check_reads
+from penstock.plan.integrity import check_column, check_predicate, check_reads
+from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
+from penstock.plan.node import Nary, Node, Unary
 from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 
+__all__ = [
+    "ROW_NUMBER",
+    "WINDOW_FIELDS",
+    "AlterLifetime",
+    "Distinct",
+    "Ends",
+    "Merge",
+    "Nary",
+    "Node",
+    "NumberRows",
+    "Project",
+    "Select",
+    "Settle",
+    "Source",
+    "Unary",
+    "Union",
+    "WindowAggregate",
+    "window_fields",
+]
 ROW_NUMBER = "row_num"
 WINDOW_FIELDS = ("wid", "window_start", "window_end")
 
@@ -29,58 +48,6 @@ def window_fields(window: AnyWindow) -> tuple[Field, Field, Field]:
     bound = TIMESTAMP if window.domain is Domain.TIMESTAMP else BIGINT
     wid, start, end = WINDOW_FIELDS
     return Field(wid, BIGINT), Field(start, bound), Field(end, bound)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A relational operator over streams."""
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The nodes that feed this one."""
-        return ()
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The columns that come out."""
-        raise NotImplementedError(type(self).__name__)
-
-    @cached_property
-    def properties(self) -> StreamProperties:
-        """What is promised of what comes out."""
-        raise NotImplementedError(type(self).__name__)
-
-    @property
-    def takes_revisions(self) -> bool:
-        """Whether it may be given adjusts; before a node that may not, a `Settle` is put (`rules.settle`)."""
-        return False
-
-    @property
-    def label(self) -> str:
-        """One line for `explain`."""
-        return type(self).__name__
-
-    def walk(self) -> Iterator[Node]:
-        """This node and all below it, inputs after their consumer."""
-        yield self
-        for node in self.inputs:
-            yield from node.walk()
-
-    def with_inputs(self, *inputs: Node) -> Self:
-        """The same node over other inputs; the node itself if they are its own."""
-        check_count(type(self).__name__, inputs, len(self.inputs))
-        same = all(new is old for new, old in zip(inputs, self.inputs, strict=True))
-        return self if same else self._over(inputs)
-
-    def _over(self, inputs: tuple[Node, ...]) -> Self:
-        raise NotImplementedError(type(self).__name__)
-
-    def transform(self, rule: Callable[[Node], Node]) -> Node:
-        """The plan with every node replaced by what the rule makes of it, inputs before their consumer.
-
-        What the rule leaves alone stays the same object, all the way up.
-        """
-        return rule(self.with_inputs(*[node.transform(rule) for node in self.inputs]))
 
 
 @dataclass(frozen=True)
@@ -128,22 +95,6 @@ class Source(Node):
         ahead = "" if self.max_ahead is None else f", at most {show_span(self.max_ahead, self.fields.domain)} ahead"
         arrival = ", by arrival" if self.by_arrival else ""
         return f"Source {self.name} (time {self.fields.time}, {self.progress}{ahead}{arrival})"
-
-
-@dataclass(frozen=True)
-class Unary(Node):
-    """A node with one input."""
-
-    input: Node
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def _over(self, inputs: tuple[Node, ...]) -> Self:
-        (below,) = inputs
-        return replace(self, input=below)
 
 
 @dataclass(frozen=True)
@@ -249,30 +200,6 @@ class Project(Unary):
 
 
 @dataclass(frozen=True)
-class Nary(Node):
-    """A node over streams of one schema."""
-
-    branches: tuple[Node, ...]
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The branches."""
-        return self.branches
-
-    def __post_init__(self) -> None:
-        """The branches agree."""
-        check_agree(type(self).__name__, self.branches)
-
-    def _over(self, inputs: tuple[Node, ...]) -> Self:
-        return replace(self, branches=inputs)
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The first branch's."""
-        return self.branches[0].schema
-
-
-@dataclass(frozen=True)
 class Union(Nary):
     """Bag union of streams of one schema (Meld)."""
 
@@ -304,114 +231,6 @@ class Union(Nary):
 
 
 @dataclass(frozen=True)
-class Merge(Nary):
-    """Logical merge: streams that are replicas of one, as one (LMerge)."""
-
-    names: tuple[str, ...]
-    algorithm: str
-    policy: str = "half frozen"
-    lag: int = 0
-    driver: str = "leading"
-    elements: bool = False
-    """Whether rows have lives of their own, and may be revised, instead of being plain events."""
-    why: str = ""
-    """Why this algorithm is right, and no weaker one is known to be."""
-    on_divergence: str = "report"
-    """What is done when a replica differs: `report` (a dead letter), `stop` or `ignore`."""
-    key: tuple[int, ...] | None = None
-    """The places of the key's columns, where a key is known."""
-
-    def __post_init__(self) -> None:
-        """The branches agree, and each has a name."""
-        super().__post_init__()
-        check_count("Merge, names of replicas", self.branches, len(self.names))
-
-    @property
-    def takes_revisions(self) -> bool:
-        """Telling what replicas come to is its work."""
-        return True
-
-    @cached_property
-    def properties(self) -> StreamProperties:
-        """What every replica promises; the output of an ordered merge is ordered, that of another is not."""
-        first = self.branches[0].properties
-        ordered = self.algorithm in ("R0", "R1", "R2")
-        return replace(
-            first,
-            ordered=ordered,
-            strictly_ordered=self.algorithm == "R0",
-            deterministic_ties=self.algorithm in ("R0", "R1"),
-            max_disorder=0 if ordered else None,
-            insert_only=not self.elements or ordered or self.policy == "conservative",
-        )
-
-    @property
-    def label(self) -> str:
-        """The replicas and how they are merged."""
-        how = self.algorithm if self.algorithm in ("R0", "R1", "R2") else f"{self.algorithm}, {self.policy}"
-        lag = f", {self.lag} ticks behind" if self.lag else ""
-        driver = f", bounds by {self.driver}" if self.driver != "leading" else ""
-        return f"Merge {', '.join(self.names)} (LMerge {how}{driver}{lag})"
-
-
-@dataclass(frozen=True)
-class Settle(Unary):
-    """Events once they can no longer change, in order of start (the papers' Cleanse)."""
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The input's."""
-        return self.input.schema
-
-    @property
-    def takes_revisions(self) -> bool:
-        """It keeps them to itself."""
-        return True
-
-    @cached_property
-    def properties(self) -> StreamProperties:
-        """Ordered inserts; those that start together come in the same order everywhere, unless they have floats."""
-        exact = not any(f.type.is_fractional for f in self.schema.fields)
-        return replace(
-            self.input.properties,
-            ordered=True,
-            strictly_ordered=False,
-            insert_only=True,
-            deterministic_ties=exact,
-            max_disorder=0,
-        )
-
-    @property
-    def label(self) -> str:
-        """The operator's name in the papers."""
-        return "Settle (Cleanse)"
-
-
-@dataclass(frozen=True)
-class Ends(Unary):
-    """Events with their ends as a column, which expressions can read; only of events that have settled."""
-
-    name: str
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The input's columns and the end, null where an event never ends."""
-        below = self.input.schema
-        end = Field(self.name, TIMESTAMP if below.domain is Domain.TIMESTAMP else BIGINT)
-        return replace(below, fields=(*below.fields, end))
-
-    @cached_property
-    def properties(self) -> StreamProperties:
-        """The input's."""
-        return self.input.properties
-
-    @property
-    def label(self) -> str:
-        """The column."""
-        return f"Ends as {self.name}"
-
-
-@dataclass(frozen=True)
 class Distinct(Unary):
     """Duplicates among the rows valid at one instant leave one row (DupElim)."""
 
@@ -422,8 +241,11 @@ class Distinct(Unary):
 
     @cached_property
     def properties(self) -> StreamProperties:
-        """All visible columns together are a key."""
-        return replace(self.input.properties, key=frozenset(f.name for f in self.schema.visible))
+        """All visible columns together are a key; stretches of time come when they are known, whenever they began."""
+        key = frozenset(f.name for f in self.schema.visible)
+        if self.schema.lives is not None:
+            return StreamProperties(key=key, lifetime=None)
+        return replace(self.input.properties, key=key)
 
     @property
     def label(self) -> str:

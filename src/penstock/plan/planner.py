@@ -5,9 +5,9 @@ DataFrames, nodes are Spark's own operators, unless one of them cannot be: then 
 bucket of rows. On Spark as a *stream* the query graph is always hosted.
 
 Spark's own operators cannot run an aggregate written in Python, a sum of decimals so wide that Spark may give up though
-the result would fit, anything over rows with lives of their own, and merges that need to know who said what: with a
-driver that is to be believed, with an alarm that stops, or of floats that no key tells apart. And they answer
-differently under some settings of a session, which the caller names.
+the result would fit, anything over rows with lives of their own or with times that were moved, and merges that need to
+know who said what: with a driver that is to be believed, with an alarm that stops, or of floats that no key tells
+apart. And they answer differently under some settings of a session, which the caller names.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spa
 from penstock.plan.distribution import SINGLE, Distribution, Routes, by_keys, needed, routes
 from penstock.plan.identity import Known, identities
 from penstock.plan.nodes import (
+    AlterLifetime,
     Distinct,
     Ends,
     Merge,
@@ -133,7 +134,7 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume) 
             return Decision(runs, algorithm, f"{why}; events by slices of time, given up when they are final")
         case Union():
             return Decision(runs, "Meld", "Meld, rows pass at once")
-        case Select() | Project() | Ends() | NumberRows():
+        case Select() | Project() | Ends() | AlterLifetime() | NumberRows():
             return Decision(runs, type(node).__name__, "pipelined, rows or Arrow")
         case _:
             return Decision(runs, type(node).__name__)
@@ -200,6 +201,8 @@ def _needs_host(node: Node, catalog: Catalog) -> bool:
     if node.schema.lives is not None:
         return True
     match node:
+        case AlterLifetime():
+            return True
         case Merge():
             floats = any(f.type in (FLOAT, DOUBLE) for f in node.schema.fields)
             keyless = node.key is None and node.algorithm != "R0"

@@ -1,8 +1,9 @@
 """Which bounds a node can use, told to those that feed it (thesis 8.1, the Describe idea).
 
 A bound is of use if it passes a multiple of a step, counted from an origin: for a window its SLIDE, for whatever has
-state of another kind one tick. Nodes that only pass rows on can use what their consumer can; what waits for events to
-end can use any. Where several consumers take the same output, a bound is of use if any of them can use it.
+state of another kind one tick. Nodes that only pass rows on can use what their consumer can, where they move rows as
+much earlier or later; what waits for events to end can use any. Where several consumers take the same output, a bound
+is of use if any of them can use it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd
 
-from penstock.plan.nodes import Ends, Merge, Node, Project, Select, Union, WindowAggregate
+from penstock.plan.nodes import AlterLifetime, Ends, Merge, Node, Project, Select, Union, WindowAggregate
 from penstock.plan.windows import SlidingWindow
 
 Useful = tuple[int, int]
@@ -26,6 +27,9 @@ def useful_below(node: Node, above: Useful) -> Useful:
             return slide, origin
         case Merge() if node.schema.lives is not None:
             return EVERY
+        case AlterLifetime(shift=shift):
+            step, origin = above
+            return step, origin - shift
         case Select() | Project() | Union() | Merge() | Ends():
             return above
         case _:

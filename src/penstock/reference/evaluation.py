@@ -7,9 +7,9 @@ by their windows' ends; between two aggregations that meet in a union, and in wh
 nothing is defined by arrival, and nothing should be made of it.
 
 A stream may have lives: its arrivals are inserts and adjusts, whose payloads are rows. Selections, projections and
-unions are of elements, since an insert and its adjusts are the same row. A settle, a merge and the result are of the
-events that the elements come to: each where its insert was, with its last end. An adjust of an event that is not there
-changes nothing; a settle says so. Windows count settled events by their start.
+unions are of elements, since an insert and its adjusts are the same row. A settle, a merge, what alters lives and the
+result are of the events that the elements come to: each where its insert was, with its last end. An adjust of an event
+that is not there changes nothing; a settle says so. Windows count settled events by their start.
 
 DISTINCT over plain rows keeps one row of those with the same visible values at the same time: per instant, since all
 rows of a stream live equally long (where lifetimes only overlap, as in a union of windows with two origins, both stay).
@@ -31,13 +31,14 @@ from penstock.errors import EvaluationError, UnsupportedError, reason_of
 from penstock.model.batch import Row
 from penstock.model.elements import Adjust, Insert
 from penstock.model.letters import plain_text, row_text
-from penstock.model.likeness import Likeness
+from penstock.model.likeness import Likeness, nearest
 from penstock.model.lives import UNKNOWN_EVENT
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
 from penstock.model.time import END_OF_TIME
 from penstock.model.values import canonical_row
 from penstock.plan.nodes import (
+    AlterLifetime,
     Distinct,
     Ends,
     Merge,
@@ -163,6 +164,9 @@ class _Evaluator:
                 return self._merged(node)
             case Settle():
                 return self._settled(node)
+            case AlterLifetime():
+                events = _come_to(self.rows(node.input, late_too=late_too), node.input.schema)[0]
+                return [_altered(node, event) for event in events]
             case Ends():
                 ends = [(item, _end(item, node.input.schema)) for item in self.rows(node.input)]
                 return [item._replace(row=(*item.row, None if end == END_OF_TIME else end)) for item, end in ends]
@@ -275,18 +279,40 @@ def _come_to(items: Sequence[Placed], schema: Schema) -> tuple[list[Placed], lis
     events: list[Placed] = []
     unknown: list[Placed] = []
     for item in items:
-        place, vs, end = item.place, _start(item, schema), _end(item, schema)
+        place, row, vs, end = item.place, item.row, _start(item, schema), _end(item, schema)
         old = None if item.life is None else item.life[1]
         if old is not None:
-            wanted = same_row(item.row), old
-            at = next((i for i, e in enumerate(events) if (same_row(e.row), _end(e, schema)) == wanted), None)
+            at = _meant(item, [i for i, e in enumerate(events) if _end(e, schema) == old], events)
             if at is None:
                 unknown.append(item)
                 continue
-            place = events.pop(at).place  # an event is where its insert was
+            place, row, _ = events.pop(at)  # an event is where its insert was, with the values that it had there
         if end != vs:
-            events.append(Placed(place, item.row, None if schema.lives is None else (end, None)))
+            events.append(Placed(place, row, None if schema.lives is None else (end, None)))
     return sorted(events, key=lambda e: e.place), unknown
+
+
+def _meant(adjust: Placed, places: list[int], events: list[Placed]) -> int | None:
+    """Which event an adjust is of: one with the same row, or else the nearest with floats within the tolerance."""
+    row = canonical_row(adjust.row)
+    rows = [canonical_row(events[i].row) for i in places]
+    like = row if row in rows else nearest(row, rows)
+    return None if like is None else places[rows.index(like)]
+
+
+def _altered(node: AlterLifetime, event: Placed) -> Placed:
+    """An event with another life: it starts `shift` later, and lives as long as the node says."""
+    schema = node.input.schema
+    vs, end = _start(event, schema), _end(event, schema)
+    lived = None if end == END_OF_TIME else end - vs
+    length = node.duration
+    if length is None:
+        length = None if lived is None else lived + node.extend
+        length = length if node.at_most is None else min(node.at_most, node.at_most if length is None else length)
+    start = vs + node.shift
+    row = tuple(start if at == schema.time_index else value for at, value in enumerate(event.row))
+    ends = END_OF_TIME if length is None else min(start + length, END_OF_TIME)
+    return Placed(event.place, row, None if node.schema.lives is None else (ends, None))
 
 
 def _stretches(items: Sequence[Placed], schema: Schema) -> list[Placed]:

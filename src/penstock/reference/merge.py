@@ -10,14 +10,19 @@ Every life of an input counts, also one that has left: what it said of the strea
 *complete from* a time: it has every event that ends at or after it. It can justify the output's bound only when other
 lives have brought the output to that time (C1), and what ends before it says nothing. A life that was told to skip what
 ends before a time answers for the rest.
+
+Streams of opens and closes in which an open has at most one close need no bounds to be judged (Example 5): what was
+said stays said, so the output is compatible exactly when all of it has been said by some input.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from penstock.model.elements import Adjust, Element, Payload, Punctuation
+from penstock.model.forms import Close, Formed, Open
 from penstock.model.tdb import Event
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
@@ -186,3 +191,36 @@ def _frozen(end: int, bound: int) -> bool:
 
 def _from(ends: Counter[int], since: int) -> int:
     return sum(n for e, n in ends.items() if e >= since)
+
+
+@dataclass
+class OpenClosePrefix:
+    """What a stream of opens and closes has said: each open, and each close with the open that it closes."""
+
+    opens: Counter[Group] = field(default_factory=Counter)
+    closes: Counter[Event] = field(default_factory=Counter)
+    _last: dict[Payload, int] = field(default_factory=dict)
+
+    def take(self, element: Formed) -> None:
+        """The stream goes on by one element; a close is of the event of its payload that was opened last."""
+        if isinstance(element, Open):
+            self.opens[element.payload, element.vs] += 1
+            self._last[element.payload] = element.vs
+        elif isinstance(element, Close):
+            assert element.payload in self._last, f"{element} of an event that is not there"
+            self.closes[element.payload, self._last[element.payload], element.ve] += 1
+
+
+def incompatibilities_of_open_close(inputs: Sequence[OpenClosePrefix], output: OpenClosePrefix) -> list[str]:
+    """Why an output is not compatible with inputs whose opens have at most one close; empty if it is.
+
+    Every element of the output is one of an input's (necessary and sufficient, Example 5), and the output is a stream
+    of the kind itself: an open is there once, and closed once.
+    """
+    opened = {group for p in inputs for group in p.opens}
+    closed = {event for p in inputs for event in p.closes}
+    found = [f"open{group}: no input has it" for group in output.opens if group not in opened]
+    found += [f"close{event}: no input has it" for event in output.closes if event not in closed]
+    found += [f"open{group}: {n} times" for group, n in output.opens.items() if n > 1]
+    per_open = Counter((payload, vs) for payload, vs, _ in output.closes.elements())
+    return found + [f"open{group}: closed {n} times" for group, n in per_open.items() if n > 1]

@@ -22,6 +22,7 @@ from penstock.operators.progress.ingest import BatchIngest, MarksOf, RowIngest
 from penstock.operators.progress.marks import PunctuationMarks, SourceMarks
 from penstock.operators.progress.promises import GroupPromises
 from penstock.operators.progress.trackers import tracker_for
+from penstock.operators.relational.alter import AlterOperator, Lifetime
 from penstock.operators.relational.distinct import DistinctOperator
 from penstock.operators.relational.ends import EndsOperator
 from penstock.operators.relational.meld import MeldOperator
@@ -36,6 +37,7 @@ from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import (
+    AlterLifetime,
     Distinct,
     Ends,
     Merge,
@@ -82,6 +84,9 @@ class Builder:
                 return self._merge(node)
             case Ends():
                 return EndsOperator(node.schema)
+            case AlterLifetime():
+                altered = Lifetime(node.shift, node.duration, node.extend, node.at_most)
+                return AlterOperator(node.schema, altered)
             case Settle():
                 return SettleOperator(node.schema)
             case Distinct():

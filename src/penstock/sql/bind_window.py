@@ -100,6 +100,17 @@ class WindowBinder:
             )
         return SlidingWindow(attribute, domain, range_, self._length("slide", domain), self._origin(domain))
 
+    @property
+    def is_life(self) -> bool:
+        """Whether the clause says no more than how long the rows of the stream before it live."""
+        return self.clause.after_stream and set(self.clause.positions) == {"range"}
+
+    def life(self) -> int:
+        """How long rows live, in ticks."""
+        if self.clause.range is not None and self.clause.range.is_rows:
+            raise self.error("Rows live for a length of time.", "range", got=str(self.clause.range))
+        return self._length("range", self.schema.domain)
+
     def _bare(self, name: str, parameter: str) -> str:
         """An attribute without its qualifier, which must be that of the stream."""
         qualifier, _, bare = name.rpartition(".")

@@ -17,7 +17,7 @@ from penstock.errors import QueryError, UnsupportedError
 from penstock.model.schema import DataType, Schema
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import Column, Expression
-from penstock.plan.nodes import Distinct, Ends, Node, Project, Select, Union
+from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Project, Select, Union
 from penstock.plan.rules.settle import settled
 from penstock.plan.typing import common_type, converted
 from penstock.sql.bind_expression import ExpressionBinder
@@ -201,16 +201,19 @@ class _Binder:
             )
         scope = self._relation(self.reading.need(from_, "this"), named)
         items, clause = self._take_markers(tree)
-        scope.node = _with_ends(scope.node, [*items, *(tree.args.get(p) for p in ("where", "group", "having"))])
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
+        group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
+        aggregates = self._has_aggregate(items) or group is not None or having is not None
+        if window is not None and window.is_life and not aggregates:
+            scope.node, window = AlterLifetime(scope.node, duration=window.life()), None
+        scope.node = _with_ends(scope.node, [*items, *(tree.args.get(p) for p in ("where", "group", "having"))])
         if window is not None and window.counts_arrivals:
             scope.node = window.numbered(scope.node)
         binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._plain(n, scope, binder))
         where = self.reading.part(tree, "where")
         if where is not None:
             scope.node = Select(scope.node, binder.predicate(self.reading.need(where, "this")))
-        group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
-        if self._has_aggregate(items) or window is not None or group is not None or having is not None:
+        if aggregates or window is not None:
             result = GroupingBinder(self.catalog, scope, items, window, binder).bind(tree, group, having)
         else:
             result = self._projection(items, scope, binder)

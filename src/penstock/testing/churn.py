@@ -52,7 +52,7 @@ class Violation(AssertionError):
 
 
 @dataclass
-class Lane:
+class Telling:
     """The elements of one event, in their order."""
 
     elements: list[Element]
@@ -93,15 +93,15 @@ class Replica:
         if not kind.ordered:
             self.lanes += self._phantoms(given if kind.bag else [*events])
 
-    def _lane(self, event: Event) -> Lane:
+    def _lane(self, event: Event) -> Telling:
         payload, vs, ve = event
         ends = [] if self.kind.ordered else [vs + self.rng.randint(1, 10) for _ in range(self.rng.choice([0, 0, 1, 2]))]
         path = [*ends, ve]
         elements: list[Element] = [Insert(payload, vs, path[0])]
         elements += [Adjust(payload, vs, old, new) for old, new in pairwise(path) if old != new]
-        return Lane(elements, ve)
+        return Telling(elements, ve)
 
-    def _phantoms(self, events: list[Event]) -> list[Lane]:
+    def _phantoms(self, events: list[Event]) -> list[Telling]:
         """Events that are taken back; only a bag may have them where there is another one."""
         made = []
         taken = set() if self.kind.bag else {(p, vs) for p, vs, _ in events}
@@ -110,7 +110,7 @@ class Replica:
             if (payload, vs) not in taken:
                 taken |= set() if self.kind.bag else {(payload, vs)}
                 ve = vs + self.rng.randint(1, 8)
-                made.append(Lane([Insert(payload, vs, ve), Adjust(payload, vs, ve, vs)], vs))
+                made.append(Telling([Insert(payload, vs, ve), Adjust(payload, vs, ve, vs)], vs))
         return made
 
     def skip(self, before: int) -> None:

@@ -6,24 +6,24 @@ import random
 
 import pytest
 
-from penstock.operators.merge.index import Calendar, Node
+from penstock.operators.merge.index import Calendar, IndexNode
 from penstock.operators.merge.parts import CalendarPart
 
 
-def node(name: str) -> Node:
-    return Node((name,), 0, 9, 1, 0)
+def node(name: str) -> IndexNode:
+    return IndexNode((name,), 0, 9, 1, 0)
 
 
-def restored(calendar: Calendar[Node]) -> Calendar[Node]:
+def restored(calendar: Calendar[IndexNode]) -> Calendar[IndexNode]:
     """The same calendar after a snapshot."""
     part = CalendarPart(Calendar, "calendar", (), (), frozenset())
-    parts: list[Node] = []
+    parts: list[IndexNode] = []
 
-    def number(value: Node) -> int:
+    def number(value: IndexNode) -> int:
         parts.append(value)
         return len(parts) - 1
 
-    found: Calendar[Node] = Calendar()
+    found: Calendar[IndexNode] = Calendar()
     part.read(found, part.write(calendar, number), parts)
     return found
 
@@ -31,7 +31,7 @@ def restored(calendar: Calendar[Node]) -> Calendar[Node]:
 @pytest.mark.parametrize("way", ["as it is", "swept", "restored"])
 def test_an_entry_that_was_left_behind_gives_nobody_a_better_place(way: str) -> None:
     """p waits for 5, then for 3; q waits for 5; p is looked at and waits for 5 again: q is before p."""
-    calendar: Calendar[Node] = Calendar()
+    calendar: Calendar[IndexNode] = Calendar()
     p, q = node("p"), node("q")
     calendar.enter(5, p)
     calendar.wait(3, p)
@@ -49,8 +49,8 @@ def test_an_entry_that_was_left_behind_gives_nobody_a_better_place(way: str) -> 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_restored_calendar_gives_the_same_nodes_in_the_same_order(seed: int) -> None:
     rng = random.Random(seed)
-    whole: Calendar[Node] = Calendar()
-    disturbed: Calendar[Node] = Calendar()
+    whole: Calendar[IndexNode] = Calendar()
+    disturbed: Calendar[IndexNode] = Calendar()
     nodes = [(node(str(i)), node(str(i))) for i in range(6)]
     for _ in range(200):
         mine, other = rng.choice(nodes)

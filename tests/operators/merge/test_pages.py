@@ -17,7 +17,7 @@ from penstock.operators.merge.index import Calendar, Days, Holds, Index
 from penstock.operators.merge.pages import PARTS, flatten, unflatten
 from penstock.operators.merge.parts import PlainPart
 from penstock.operators.merge.r3 import R3
-from penstock.operators.merge.r4 import R4, Bag, Ends
+from penstock.operators.merge.r4 import R4, Bag, EndBag
 
 KEYED = StreamProperties(insert_only=False, key=frozenset({"p"}), lifetime=None)
 
@@ -38,7 +38,7 @@ def test_names_are_given_once_and_plain_parts_are_whole(part: Any) -> None:
 def test_shapes_know_every_attribute() -> None:
     """Of a part that is written by code of its own, a new attribute must be thought of there."""
     assert set(Bag.__slots__) == {"payload", "vs", "due", "agreed", "first_seen", "out", "inputs"}
-    assert set(Ends.__slots__) == {"counts", "size"}
+    assert set(EndBag.__slots__) == {"counts", "size"}
     assert set(Likeness.__slots__) == {"known"}
     assert vars(Index()).keys() == {"nodes", "due", "likeness"}
     assert vars(Calendar()).keys() == {"_days", "_times", "entries", "living"}

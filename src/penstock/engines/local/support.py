@@ -12,6 +12,7 @@ SUPPORT: dict[str, Support] = {
     "merge": Support("R0 to R4; `pk.merge` also by hand, with inputs that attach and detach"),
     "lives": Support("beside the rows: ends and old ends as columns of int64"),
     "settle": Support("events held by slices of time until they are final"),
+    "altered lifetimes": Support("stateless, rows or Arrow"),
     "distinct": Support("DupElim, purged by punctuation"),
     "row numbers": Support("numbered as rows are read"),
     "sliding window": Support("WID or panes, chosen by cost"),

@@ -19,6 +19,7 @@ BATCH: dict[str, Support] = {
     ),
     "lives": Support("hosted: ends travel beside the rows"),
     "settle": Support("hosted: events held by slices of time until they are final"),
+    "altered lifetimes": Support("hosted, stateless"),
     "distinct": Support("native dropDuplicates per instant"),
     "row numbers": no(
         "a DataFrame has no order of arrival: in batch name a column that gives it with arrival=…, or declare one as "

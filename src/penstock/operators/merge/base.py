@@ -76,7 +76,7 @@ class Input:
 
 
 @dataclass
-class Counts:
+class MergeCounts:
     """What went in and came out; adjusts that come out are the chattiness of the merge."""
 
     inserts_in: int = 0
@@ -112,7 +112,7 @@ class LogicalMerge(ABC):
         self.attribute, self.width = attribute, width
         self.inputs: dict[str, Input] = {}
         self.missteps: list[Misstep] = []
-        self.counts = Counts()
+        self.counts = MergeCounts()
         self.stable = MIN_TICK
         """The bound that the output has reached."""
         self.max_stable = MIN_TICK

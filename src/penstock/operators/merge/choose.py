@@ -34,7 +34,7 @@ _KEYED = ("R2", "R3", "R3-", "Cleanse + R1")
 
 
 @dataclass(frozen=True)
-class Choice:
+class MergeChoice:
     """An algorithm, why it is right, and why no weaker one is known to be."""
 
     name: str
@@ -51,7 +51,7 @@ class Choice:
         return ALGORITHMS[self.name]
 
 
-def choose(properties: StreamProperties, asked: str | None = None, needs_index: str | None = None) -> Choice:
+def choose(properties: StreamProperties, asked: str | None = None, needs_index: str | None = None) -> MergeChoice:
     """The algorithm for inputs that all have these properties, or the one that is asked for.
 
     `needs_index` says what was asked for that R0 to R2 do not have.
@@ -60,7 +60,7 @@ def choose(properties: StreamProperties, asked: str | None = None, needs_index: 
     if needs_index is not None and _STRENGTH[proven.name] < _STRENGTH["R3"] and asked is None:
         keyed = properties.key is not None or properties.strictly_ordered
         why = "payload and start are a key" if keyed else "events may be there twice"
-        proven = Choice("R3" if keyed else "R4", why, f"{proven.name}, which has no place for {needs_index}")
+        proven = MergeChoice("R3" if keyed else "R4", why, f"{proven.name}, which has no place for {needs_index}")
     if asked is None or asked == proven.name:
         return proven
     if not isinstance(asked, str) or asked not in ALGORITHMS:
@@ -81,20 +81,20 @@ def choose(properties: StreamProperties, asked: str | None = None, needs_index: 
             got=f"{', '.join(properties.describe())}; events may be there twice, since no key is known",
             hint=f"use {proven.name} or R4, or declare a key with properties=…",
         )
-    return Choice(asked, f"asked for; {proven.name} would do", "")
+    return MergeChoice(asked, f"asked for; {proven.name} would do", "")
 
 
-def _proven(known: StreamProperties) -> Choice:
+def _proven(known: StreamProperties) -> MergeChoice:
     if not known.insert_only:
         if known.key is not None:
-            return Choice("R3", "payload and start are a key", "R2, since there are adjusts")
-        return Choice("R4", "nothing restricts the streams", "R3, since no key is known")
+            return MergeChoice("R3", "payload and start are a key", "R2, since there are adjusts")
+        return MergeChoice("R4", "nothing restricts the streams", "R3, since no key is known")
     if known.strictly_ordered:
-        return Choice("R0", "insert-only and strictly ordered", "")
+        return MergeChoice("R0", "insert-only and strictly ordered", "")
     if known.ordered and known.deterministic_ties:
-        return Choice("R1", "insert-only, ordered, ties in the same order", "R0, since starts may be equal")
+        return MergeChoice("R1", "insert-only, ordered, ties in the same order", "R0, since starts may be equal")
     if known.ordered and known.key is not None:
-        return Choice("R2", "insert-only, ordered, with a key", "R1, since ties may come in any order")
+        return MergeChoice("R2", "insert-only, ordered, with a key", "R1, since ties may come in any order")
     if known.key is not None:
-        return Choice("R3", "payload and start are a key", "R2, since the streams are not ordered")
-    return Choice("R4", "nothing restricts the streams", "R3, since no key is known")
+        return MergeChoice("R3", "payload and start are a key", "R2, since the streams are not ordered")
+    return MergeChoice("R4", "nothing restricts the streams", "R3, since no key is known")

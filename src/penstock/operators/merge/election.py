@@ -13,14 +13,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.operators.merge.base import Input
-from penstock.operators.merge.index import Node
+from penstock.operators.merge.index import IndexNode
 
 
 @dataclass
 class Election:
     """The vote on the events of one start and key."""
 
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[IndexNode] = field(default_factory=list)
     held: bool = False
     elected: int | None = None
     """Which voter speaks for all; None if it takes more of them."""

@@ -42,7 +42,7 @@ class Placed(Protocol):
 N = TypeVar("N", bound=Placed)
 
 
-class Node:
+class IndexNode:
     """An event with the ends that the inputs give it, and the end it has in the output."""
 
     __slots__ = ("bits", "due", "end", "first_seen", "others", "out", "payload", "vs")

@@ -18,12 +18,13 @@ from itertools import groupby
 from typing import Any
 
 from penstock.model.elements import Adjust, Insert, Punctuation
+from penstock.model.forms import Close, Open, Signed
 from penstock.model.likeness import Likeness
 from penstock.model.plain import NotPlain
-from penstock.operators.merge.base import Counts, Input, LogicalMerge, Misstep
+from penstock.operators.merge.base import Input, LogicalMerge, MergeCounts, Misstep
 from penstock.operators.merge.baselines import Cleanse, CleanseThenR1, R3Minus
 from penstock.operators.merge.divergence import Divergence, Record, Watch
-from penstock.operators.merge.index import Calendar, Days, Holds, Index, Node
+from penstock.operators.merge.index import Calendar, Days, Holds, Index, IndexNode
 from penstock.operators.merge.ordered import R0, R1, R2
 from penstock.operators.merge.parts import (
     BagPart,
@@ -74,7 +75,12 @@ PARTS = (
         ),
         later=("spoke",),
     ),
-    _part(Counts, "counts", "inserts_in adjusts_in inserts_out adjusts_out removals_out waited missteps", of=PlainPart),
+    _part(
+        MergeCounts,
+        "counts",
+        "inserts_in adjusts_in inserts_out adjusts_out removals_out waited missteps",
+        of=PlainPart,
+    ),
     _part(Misstep, "misstep", "input reason", "element"),
     _part(Cleanse, "cleanse", "attribute events order stable", made="likeness", of=CleansePart),
     _part(Watch, "watch", made="found count unchecked forgotten_to records", of=WatchPart),
@@ -89,7 +95,7 @@ PARTS = (
     _part(Walk, "walk", "position start endings", of=PlainPart),
     _part(Divergence, "divergence", "input payload vs output_end input_end", of=PlainPart),
     _part(Index, "index", of=IndexPart),
-    _part(Node, "node", "payload vs end bits others out due first_seen", of=PlainPart),
+    _part(IndexNode, "node", "payload vs end bits others out due first_seen", of=PlainPart),
     _part(Bag, "bag", of=BagPart),
     _part(Days, "days", of=DaysPart),
     _part(Calendar, "calendar", of=CalendarPart),
@@ -98,6 +104,9 @@ PARTS = (
     _part(Insert, "insert", "payload vs ve", of=PlainPart),
     _part(Adjust, "adjust", "payload vs v_old ve", of=PlainPart),
     _part(Punctuation, "punctuation", "bounds constants", of=PlainPart),
+    _part(Open, "open", "payload vs", of=PlainPart),
+    _part(Close, "close", "payload ve", of=PlainPart),
+    _part(Signed, "signed", "payload time sign", of=PlainPart),
 )
 _OF_KIND = {part.kind: part for part in PARTS}
 _BY_NAME = {part.name: part for part in PARTS}

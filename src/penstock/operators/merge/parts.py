@@ -17,7 +17,7 @@ from penstock.model.likeness import Likeness
 from penstock.model.plain import NotPlain
 from penstock.operators.merge.divergence import Watch
 from penstock.operators.merge.index import Calendar, Days, Holds, Index
-from penstock.operators.merge.r4 import Bag, Ends
+from penstock.operators.merge.r4 import Bag, EndBag
 
 Number = Callable[[Any], int]
 """The number of a part, a new one if it has not been met."""
@@ -194,12 +194,12 @@ class HoldsPart(Part):
             value.add(parts[number])
 
 
-def _turns(ends: Ends) -> tuple[int, ...]:
+def _turns(ends: EndBag) -> tuple[int, ...]:
     return tuple(chain.from_iterable(ends.counts.items()))
 
 
-def _ends(turns: tuple[int, ...]) -> Ends:
-    made = Ends()
+def _ends(turns: tuple[int, ...]) -> EndBag:
+    made = EndBag()
     made.counts, made.size = dict(zip(turns[::2], turns[1::2], strict=True)), sum(turns[1::2])
     return made
 

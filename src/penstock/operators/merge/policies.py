@@ -48,6 +48,22 @@ class FirstSeen(Policy):
     """The paper's own: responsive, and no more adjusts than needed."""
 
 
+class FirstClose(Policy):
+    """An event that is out and open ends when the first input closes it; otherwise as the paper's own.
+
+    Where an event is closed once (Example 5), that end is the one it will have.
+    """
+
+    def reported(self, merge: RevisableMerge, node: Any, each: Input) -> None:
+        """At once, and with its end where another input has left it open."""
+        merge.introduce(node, each)
+        merge.close(node, each)
+
+    def moved(self, merge: RevisableMerge, node: Any, each: Input) -> None:
+        """At once, if it was open."""
+        merge.close(node, each)
+
+
 class ReflectAll(Policy):
     """Every change of every input comes out at once."""
 
@@ -133,6 +149,7 @@ class Conservative(Policy):
 
 NAMES: dict[type[Policy], str] = {
     FirstSeen: "first seen",
+    FirstClose: "first close",
     ReflectAll: "reflect all",
     FollowLeader: "follow leader",
     HighestInsert: "highest insert",

@@ -16,9 +16,10 @@ from typing import Any
 
 from penstock.model.elements import Adjust, Element, Insert
 from penstock.model.likeness import EXACT_TYPES
+from penstock.model.time import END_OF_TIME
 from penstock.operators.merge.base import Input
 from penstock.operators.merge.election import Election, elect_present
-from penstock.operators.merge.index import Index, Node
+from penstock.operators.merge.index import Index, IndexNode
 from penstock.operators.merge.policies import FirstSeen
 from penstock.operators.merge.revisable import MAJORITY, RevisableMerge
 
@@ -34,7 +35,7 @@ class R3(RevisableMerge):
 
     def __init__(self, *args: Any, key: tuple[int, ...] | None = None, **options: Any) -> None:
         """As any revisable merge; `key`: the places of the key's columns in a payload, where they are known."""
-        self.index: Index[Node] = Index()
+        self.index: Index[IndexNode] = Index()
         self.key = key
         self.elections: dict[Hashable, Election] = {}
         """By start and key: the votes on events that a bound half freezes, while it does."""
@@ -56,7 +57,7 @@ class R3(RevisableMerge):
                 each.spoke = True
                 if node is None:
                     if vs >= self.frozen and EXACT_TYPES.issuperset(map(type, element.payload)):
-                        index.nodes[key] = node = Node(element.payload, vs, end, each.bit, 0)
+                        index.nodes[key] = node = IndexNode(element.payload, vs, end, each.bit, 0)
                         index.due.enter(vs, node)
                         node.out = end
                         self.counts.inserts_in += 1
@@ -79,7 +80,7 @@ class R3(RevisableMerge):
                 if self.watch is not None and not self.watch.insert(each, element, self.frozen, repeats=False):
                     self.reject(each, element, REPEATED)
                 return
-            node = Node(element.payload, vs, element.ve, each.bit, self.counts.taken)
+            node = IndexNode(element.payload, vs, element.ve, each.bit, self.counts.taken)
             self.index.add(node)
             if self.early is not None:
                 self.early.add(vs, node)
@@ -123,7 +124,7 @@ class R3(RevisableMerge):
         self.policy.moved(self, node, each)
         self._tidy(node)
 
-    def _wait(self, node: Node, end: int) -> None:
+    def _wait(self, node: IndexNode, end: int) -> None:
         """A half-frozen event also waits for an end that is new; another one still waits for its start."""
         if node.vs < self.frozen:
             self.index.due.wait(end, node)
@@ -143,21 +144,21 @@ class R3(RevisableMerge):
         super().settle(frozen)
         self.elections = {}
 
-    def again_after(self, node: Node) -> int:
+    def again_after(self, node: IndexNode) -> int:
         """One that there is, and whose end is not known, is no longer waiting for its start."""
         return node.vs if self._is_elected(node) else node.vs + 1
 
-    def _is_elected(self, node: Node) -> bool:
+    def _is_elected(self, node: IndexNode) -> bool:
         """Whether it is asked whether there is such an event; where there is no key, it always is."""
         if self.key is None or self.driver != MAJORITY:
             return True
         election = self.elections.get(self._identity(node))
         return election is not None and node in election.nodes
 
-    def _identity(self, node: Node) -> Hashable:
+    def _identity(self, node: IndexNode) -> Hashable:
         return node.vs, *[node.payload[i] for i in self.key or ()]
 
-    def decide(self, node: Node, bound: int) -> bool:
+    def decide(self, node: IndexNode, bound: int) -> bool:
         """Ask the voters whether there is such an event and, where it can no longer move, for its end."""
         voters = self.voters
         if len(voters) == 1 and self.driver != MAJORITY:
@@ -178,7 +179,7 @@ class R3(RevisableMerge):
     def _word(self, end: int | None, bound: int) -> Hashable:
         return OPEN if end is not None and not self.is_final(end, bound) else end
 
-    def _elect_by_key(self, node: Node, bound: int) -> int | None:
+    def _elect_by_key(self, node: IndexNode, bound: int) -> int | None:
         """Which voter speaks for all; once there is an event, only those that have it are asked for its end."""
         joined = self.heard()
         if not self._is_elected(node):
@@ -198,7 +199,7 @@ class R3(RevisableMerge):
             election.held, election.elected = True, elect_present(words, self.voters, len(joined))
         return election.elected
 
-    def _agree(self, node: Node, end: int | None, bound: int) -> bool:
+    def _agree(self, node: IndexNode, end: int | None, bound: int) -> bool:
         """Make the output say what the verdict says, where it must; whether the event goes on living."""
         out = node.out
         if end is None:
@@ -221,14 +222,14 @@ class R3(RevisableMerge):
             self._done(node)
         return not final
 
-    def _done(self, node: Node) -> None:
+    def _done(self, node: IndexNode) -> None:
         """Nothing more can change the event in the output."""
         self.remove(node)
         if self.watch is not None:
             said = {i.number: node.said_by(i) for i in self.inputs.values() if node.bits & i.bit}
             self.watch.decided(node.payload, node.vs, () if node.out is None else (node.out,), said)
 
-    def _show(self, node: Node, end: int) -> None:
+    def _show(self, node: IndexNode, end: int) -> None:
         """Give the event this end in the output, if the output's bound allows."""
         if node.out is None:
             if node.vs < self.stable:
@@ -243,35 +244,41 @@ class R3(RevisableMerge):
 
     # For policies
 
-    def reports(self, node: Node, each: Input) -> int:
+    def reports(self, node: IndexNode, each: Input) -> int:
         """One or none, by its bit."""
         return bool(node.bits & each.bit)
 
-    def holders(self, node: Node) -> int:
+    def holders(self, node: IndexNode) -> int:
         """By the bits."""
         return node.bits.bit_count()
 
-    def lacking(self, node: Node) -> int:
+    def lacking(self, node: IndexNode) -> int:
         """One or none."""
         return int(node.out is None and node.bits != 0)
 
-    def drop(self, node: Node, each: Input) -> None:
+    def drop(self, node: IndexNode, each: Input) -> None:
         """Forget what an input said."""
         node.set_end(each, None)
         self._tidy(node)
 
-    def _tidy(self, node: Node) -> None:
+    def _tidy(self, node: IndexNode) -> None:
         """An event that no input has and that is not out is gone, unless a bound has promised it."""
         if not node.bits and node.out is None and node.vs >= self.frozen:
             self.remove(node)
 
-    def introduce(self, node: Node, each: Input) -> None:
+    def introduce(self, node: IndexNode, each: Input) -> None:
         """The first word on an event."""
         end = node.end_of(each)
         if node.out is None and end is not None:
             self._show(node, end)
 
-    def reflect(self, node: Node, each: Input) -> None:
+    def close(self, node: IndexNode, each: Input) -> None:
+        """The end that an input gives an event that is out and open."""
+        end = node.end_of(each)
+        if node.out == END_OF_TIME and end not in (None, END_OF_TIME):
+            self._show(node, end)
+
+    def reflect(self, node: IndexNode, each: Input) -> None:
         """The end that an input gives, or none."""
         end = node.end_of(each)
         if end is None:

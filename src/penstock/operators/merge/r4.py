@@ -21,13 +21,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.model.elements import Adjust, Insert, Payload
-from penstock.model.time import MIN_TICK
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.merge.base import Input
 from penstock.operators.merge.index import Index
 from penstock.operators.merge.revisable import MAJORITY, RevisableMerge
 
 
-class Ends:
+class EndBag:
     """A multiset of ends."""
 
     __slots__ = ("counts", "size")
@@ -52,7 +52,7 @@ class Ends:
         else:
             self.counts[end] -= 1
 
-    def without(self, other: Ends, since: int) -> list[int]:
+    def without(self, other: EndBag, since: int) -> list[int]:
         """What is here and not there, of ends that are not before a time."""
         if self.counts == other.counts:
             return []
@@ -63,7 +63,7 @@ class Ends:
         return (end for end, n in self.counts.items() for _ in range(n))
 
 
-NONE = Ends()
+NONE = EndBag()
 
 
 class Bag:
@@ -74,13 +74,13 @@ class Bag:
     def __init__(self, payload: Payload, vs: int, first_seen: int) -> None:
         """Start without events."""
         self.payload, self.vs, self.first_seen = payload, vs, first_seen
-        self.inputs: dict[int, Ends] = {}
-        self.out = Ends()
+        self.inputs: dict[int, EndBag] = {}
+        self.out = EndBag()
         self.due: int | None = None
         self.agreed = MIN_TICK
         """The bound up to which output and verdict agree."""
 
-    def said_by(self, each: Input) -> Ends:
+    def said_by(self, each: Input) -> EndBag:
         """What an input has reported."""
         return self.inputs.get(each.number, NONE)
 
@@ -120,7 +120,7 @@ class R4(RevisableMerge):
                 self.early.add(vs, bag)
         ends = bag.inputs.get(each.number)
         if ends is None:
-            ends = bag.inputs[each.number] = Ends()
+            ends = bag.inputs[each.number] = EndBag()
         ends.add(ve)
         if vs < self.frozen:
             self.index.due.wait(ve, bag)
@@ -179,15 +179,15 @@ class R4(RevisableMerge):
             self.index.due.wait(node.next_end(bound), node)
         return True
 
-    def _frozen_part(self, ends: Ends, since: int, bound: int) -> tuple[tuple[int, ...], int]:
+    def _frozen_part(self, ends: EndBag, since: int, bound: int) -> tuple[tuple[int, ...], int]:
         """The ends that are frozen since a bag was agreed on, and the number of those that can still move."""
         final = sorted(e for e in ends if since <= e and self.is_final(e, bound))
         return tuple(final), sum(n for e, n in ends.counts.items() if not self.is_final(e, bound))
 
-    def _is_done(self, bag: Bag, verdict: Ends, bound: int) -> bool:
+    def _is_done(self, bag: Bag, verdict: EndBag, bound: int) -> bool:
         return all(self.is_final(end, bound) for ends in (verdict, bag.out) for end in ends.counts)
 
-    def _agree(self, bag: Bag, verdict: Ends, bound: int) -> None:
+    def _agree(self, bag: Bag, verdict: EndBag, bound: int) -> None:
         """Make the output say what the verdict says, where it must."""
         if self.policy.final_only:
             for end in sorted(verdict.without(bag.out, bag.agreed)):
@@ -200,7 +200,7 @@ class R4(RevisableMerge):
                 self._match_count(bag, verdict, bound)
             self._match_ends(bag, verdict, bound)
 
-    def _match_count(self, bag: Bag, verdict: Ends, bound: int) -> None:
+    def _match_count(self, bag: Bag, verdict: EndBag, bound: int) -> None:
         """As many events in the output as in the verdict."""
         short = verdict.size - bag.out.size
         if short > 0:
@@ -210,7 +210,7 @@ class R4(RevisableMerge):
             for end in _in_order(bag.out.without(verdict, MIN_TICK), bound)[:-short]:
                 self._move_out(bag, end, None)
 
-    def _match_ends(self, bag: Bag, verdict: Ends, bound: int) -> None:
+    def _match_ends(self, bag: Bag, verdict: EndBag, bound: int) -> None:
         """The verdict's ends, wherever they or the output's would be fully frozen."""
         lacking = _in_order(verdict.without(bag.out, bag.agreed), bound)
         surplus = _in_order(bag.out.without(verdict, bag.agreed), bound)
@@ -266,6 +266,12 @@ class R4(RevisableMerge):
         ends = node.said_by(each)
         for end in sorted(ends.without(node.out, MIN_TICK))[: max(ends.size - node.out.size, 0)]:
             self._put(node, end)
+
+    def close(self, node: Bag, each: Input) -> None:
+        """Ends that an input gives, as many as are open in the output."""
+        lacking = [e for e in node.said_by(each).without(node.out, self.stable) if e != END_OF_TIME]
+        for end in sorted(lacking)[: node.out.counts.get(END_OF_TIME, 0)]:
+            self._move_out(node, END_OF_TIME, end)
 
     def reflect(self, node: Bag, each: Input) -> None:
         """The multiset that an input has, as far as the output's bound allows."""

@@ -275,5 +275,9 @@ class RevisableMerge(LogicalMerge):
         self.introduce(node, each)
 
     @abstractmethod
+    def close(self, node: Any, each: Input) -> None:
+        """Give what is open in the output, and which an input has closed, that input's end."""
+
+    @abstractmethod
     def reflect(self, node: Any, each: Input) -> None:
         """Make the output say what an input says of a node, as far as the output's bound still allows."""

@@ -6,7 +6,9 @@ output's bound with it. Events that start together come in the order of their va
 however the input was cut (`likeness.tie`), then by their ends.
 
 Whoever keeps events can tell what contradicts them: an adjust of an event that is not there, since it never came, came
-late or has another end, is given back with the reason.
+late or has another end, is given back with the reason. An adjust may tell floats anew that differ in their last bits
+from those of its insert: where no row is the same, the nearest that is like it and has that end is meant
+(`model.likeness`), and the event comes out with the values that it came with.
 
 State: the events by start, in pages of neighbouring starts, and of each page its oldest event, so that a bound visits
 the pages of which something may come out and no others.
@@ -21,7 +23,7 @@ import numpy as np
 
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Adjust, Insert, Punctuation
-from penstock.model.likeness import tie
+from penstock.model.likeness import has_float, nearest, tie
 from penstock.model.lives import UNKNOWN_EVENT, Lives
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, SECOND, Domain
@@ -122,9 +124,13 @@ def _apply(page: Slice, element: Insert | Adjust) -> bool:
     if isinstance(element, Insert):
         page.setdefault(element.vs, {}).setdefault(row, Counter())[element.ve] += 1
         return True
-    ends = page.get(element.vs, {}).get(row)
+    rows = page.get(element.vs, {})
+    ends = rows.get(row)
     if ends is None or not ends[element.v_old]:
-        return False
+        like = nearest(row, [r for r, e in rows.items() if e[element.v_old]]) if has_float(row) else None
+        if like is None:
+            return False
+        row, ends = like, rows[like]
     ends[element.v_old] -= 1
     if not ends[element.v_old]:
         del ends[element.v_old]

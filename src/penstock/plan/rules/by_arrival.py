@@ -2,15 +2,15 @@
 
 They are given before any WHERE, and to late rows too: a window of row numbers has no lateness, since no row number
 comes late. So streams that are only read to be numbered are not judged by their time (`by_arrival`), as far down as
-nothing uses it: through selections, projections and unions. Where the result of a sub-query is numbered, the rows that
-it puts out are, as it puts them out.
+nothing uses it: through selections, projections, unions and what alters lives. Where the result of a sub-query is
+numbered, the rows that it puts out are, as it puts them out.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.plan.nodes import Node, NumberRows, Project, Select, Source, Union
+from penstock.plan.nodes import AlterLifetime, Node, NumberRows, Project, Select, Source, Union
 
 
 def numbered(node: Node, *, keeps_time: bool) -> NumberRows:
@@ -23,7 +23,7 @@ def by_arrival(node: Node) -> Node:
     match node:
         case Source():
             return replace(node, by_arrival=True)
-        case Select() | Project() | Union():
+        case Select() | Project() | Union() | AlterLifetime():
             return node.with_inputs(*map(by_arrival, node.inputs))
         case _:
             return node
