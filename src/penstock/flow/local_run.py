@@ -101,7 +101,7 @@ class LocalRun(PySparkNames, Run):
             for item in self.query.items(self.execution, self.max_dead, self._is_cut_short, self._forward):
                 if isinstance(item, Batch):
                     self._results.write(self.query.form.table(item))
-                elif item.is_linear:
+                elif item.is_linear and item.attribute == self.query.plan.schema.time:
                     self._bound = item.value
         except BaseException as error:  # handed to whoever waits for the run
             self._fail(error)

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from penstock.model.batch import Row, rows_of, table_of
 from penstock.model.conform import DeadLetter
-from penstock.model.letters import DEAD_SCHEMA, plain_text, texts_of
-from penstock.model.schema import Schema
+from penstock.model.elements import Punctuation, linear
+from penstock.model.letters import DEAD_SCHEMA, plain_text, promise_text, texts_of
+from penstock.model.schema import STRING, Schema
 from penstock.operators.operator import Rejected
 
 SPILL_ROWS = 20_000
@@ -105,7 +106,7 @@ class SideOutputs:
         texts = texts_of(rejected.batch)
         if rejected.kind == "late":
             for text, bound in zip(texts, rejected.bounds, strict=True):
-                self.late.add((stream, bound, text), text)
+                self.late.add((stream, self._shown(bound, rejected.batch.schema), text), text)
             return
         for text, reason in zip(texts, rejected.reasons, strict=True):
             self._keep(stream, operator, reason, text)
@@ -113,6 +114,14 @@ class SideOutputs:
             self.dead += len(rejected.batch)
         else:
             self.failed += len(rejected.batch)
+
+    def _shown(self, bound: int | Punctuation, schema: Schema) -> object:
+        """A bound as the late output has it: a tick, or the text of a promise."""
+        if isinstance(bound, int):
+            if self.late.schema["bound"].type != STRING:
+                return bound
+            bound = linear(str(schema.time), bound)
+        return promise_text(bound, schema)
 
     def bury(self, stream: str, letter: DeadLetter) -> None:
         """Keep a row that could not be read."""

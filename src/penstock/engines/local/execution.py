@@ -34,6 +34,7 @@ from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
+from penstock.plan.progressing import progressing
 from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
 from penstock.runtime.graph import QueryGraph
@@ -62,7 +63,7 @@ class LocalExecution:
         self.lanes: dict[str, Lane] = {}
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))
-        self.side = SideOutputs(late_schema(sources[0].schema))
+        self.side = SideOutputs(late_schema(*(s.schema for s in sources)))
         self.graph.side = self.side.take
         self.settled = Counts()
         """Where rows had gone when somebody last looked between two elements."""
@@ -109,14 +110,16 @@ class LocalExecution:
                 return
             raise StreamError("A batch has other columns than its stream.", where=stream, got=got.ddl, hint=wanted.ddl)
         if isinstance(item, Punctuation):
-            time = self.graph.sources[stream][0].plan.schema.time
-            unknown = [name for name, _ in item.bounds if name != time]
+            known = progressing(self.graph.sources[stream][0].plan)
+            unknown = [name for name, _ in item.bounds if name not in known]
             if unknown:
                 raise StreamError(
-                    "A punctuation bounds what is not the stream's time.",
+                    "A punctuation bounds what is not the stream's time."
+                    if len(known) == 1
+                    else "A punctuation bounds what does not progress.",
                     where=stream,
                     got=", ".join(unknown),
-                    hint=f"the time is {time}",
+                    hint=f"the time is {known[0]}" if len(known) == 1 else f"what progresses is {', '.join(known)}",
                 )
             return
         if not isinstance(item, DeadLetter):

@@ -60,6 +60,8 @@ class Ingest(Operator):
     """What both forms share: splitting a batch, and passing on useful bounds."""
 
     kind = "punctuation"
+    greatest: int | None = None
+    """The greatest time of the rows that were on time, as far as a form keeps it."""
 
     def __init__(
         self,

@@ -2,7 +2,8 @@
 
 A row is late when what it is judged by lies below the bound that precedes it: its time, and of an adjust the lesser of
 its ends. The bound itself may still come. Punctuation below the bound goes backwards, and a row beyond what a stream
-can have reached is too far ahead: both are dead letters, with the tick that condemned them.
+can have reached is too far ahead: both are dead letters, with the tick that condemned them. Where several attributes
+progress, what condemned is told as a promise (`model.letters.promise_text`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation
+from penstock.model.letters import promise_text
 from penstock.model.schema import Schema
 from penstock.model.time import show_span, show_ticks
 from penstock.operators.operator import Rejected
@@ -31,6 +34,22 @@ def is_late(batch: Batch, times: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 def late(batch: Batch, bounds: Sequence[int]) -> Rejected:
     """Rows that are all late, with the bound that condemned each."""
     return Rejected("late", batch, bounds, [_reason("below the bound", bound, batch.schema) for bound in bounds])
+
+
+def late_by_promises(batch: Batch, promises: Sequence[Punctuation]) -> Rejected:
+    """Rows that are all late, with the promise that condemned each."""
+    return Rejected("late", batch, promises, [f"below the bound {promise_text(p, batch.schema)}" for p in promises])
+
+
+def backwards_by_promises(batch: Batch, promises: Sequence[Punctuation]) -> Rejected:
+    """Punctuation that is all below a bound, of one of several attributes."""
+    reasons = [f"punctuation goes backwards, below the bound {promise_text(p, batch.schema)}" for p in promises]
+    return Rejected("dead", batch, promises, reasons)
+
+
+def incomplete(batch: Batch, missing: Sequence[str]) -> Rejected:
+    """Rows that have no value in an attribute that progresses."""
+    return Rejected("dead", batch, (), [f"{name} is null" for name in missing])
 
 
 def backwards(batch: Batch, bounds: Sequence[int]) -> Rejected:
