@@ -43,7 +43,8 @@ PROGRESS: st.SearchStrategy[Progress] = st.builds(
     st.sampled_from(ONE),
     st.sampled_from(ONE),
     st.booleans(),
-)
+) | st.just(declared({("ts", "seq"): punctuated("p")}, "ts"))
+"""The last has no bounds but those that punctuation says of both together, which then have something to condemn."""
 STEPS = st.integers(-6, 4)
 """An attribute is so much behind or ahead of its place in the stream, so that bounds rise slowly."""
 ROWS = st.tuples(STEPS, STEPS, st.sampled_from(["a", "b"]), st.integers(0, 9), st.none())
@@ -267,3 +268,29 @@ def test_a_union_promises_what_both_streams_do(
                for row, is_late in judged(progress, [items]).data if not is_late]  # fmt: skip
     assert_same(evaluate(bind(sql, own), on_time), tdb_of(outputs))
     assert_sound(outputs)
+
+
+@every_form
+def test_joint_punctuation_among_rows_condemns_what_follows_it(form: str) -> None:
+    """
+    ts    1   p10   3   9   10    9
+    seq   1   p10   3  10    9    9      the third and the last are below both
+    """
+    rows: list[Item] = [(1, 1, "a", 1, None), (10, 10, None, None, True), (3, 3, "a", 1, None), (9, 10, "a", 1, None)]
+    rows += [(10, 9, "a", 1, None), (9, 9, "a", 1, None)]
+    case = Case("SELECT ts, seq FROM s", declared({("ts", "seq"): punctuated("p")}, "ts"), [rows])
+    execution = case.execution()
+    outputs = [out for batch in case.inputs(form) for item in batch for out in execution.feed("s", item)]
+    assert [row for item in outputs if isinstance(item, Batch) for row in item.rows] == [(1, 1), (9, 10), (10, 9)]
+    assert [item for item in outputs if isinstance(item, Punctuation)] == [joint(ts=10, seq=10)]
+    assert [bound for _, bound, _ in execution.side.late] == ["seq >= 10 or ts >= 10"] * 2
+
+
+def test_bounds_go_on_only_where_somebody_can_use_them() -> None:
+    progress = declared({"ts": ordered(), "seq": ordered()}, "ts")
+    case = Case("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA seq] FROM s", progress, [])
+    execution = case.execution()
+    for at in range(25):
+        execution.feed("s", Batch(SCHEMA, [(100 * at, at, "a", 1, None)]))
+    (entrance,) = execution.graph.sources["s"]
+    assert entrance.statistics.punctuations_out == 3  # at 0, 10 and 20 of seq; none of ts
