@@ -50,6 +50,7 @@ STEPS = st.integers(-6, 4)
 ROWS = st.tuples(STEPS, STEPS, st.sampled_from(["a", "b"]), st.integers(0, 9), st.none())
 INCOMPLETE = st.tuples(st.none() | STEPS, st.none(), st.just("a"), st.just(1), st.none())
 SPOKEN = st.tuples(st.none() | STEPS, st.none() | STEPS, st.none(), st.none(), st.just(True))
+BOTH = st.tuples(STEPS, STEPS, st.none(), st.none(), st.just(True))
 AMBIGUOUS = st.tuples(STEPS, STEPS, st.none(), st.just(1), st.just(True))
 OUTSIDE = st.one_of(
     st.builds(lambda a, b: joint(ts=a, seq=b), STEPS, STEPS),
@@ -72,7 +73,7 @@ def placed(drawn: Sequence[Item]) -> list[Item]:
     return made
 
 
-EVERY = ROWS | ROWS | ROWS | ROWS | SPOKEN | SPOKEN | INCOMPLETE | AMBIGUOUS | OUTSIDE
+EVERY = ROWS | ROWS | ROWS | ROWS | SPOKEN | BOTH | BOTH | INCOMPLETE | AMBIGUOUS | OUTSIDE
 ITEMS = st.lists(EVERY, max_size=24).map(placed)
 
 
@@ -284,6 +285,18 @@ def test_joint_punctuation_among_rows_condemns_what_follows_it(form: str) -> Non
     assert [row for item in outputs if isinstance(item, Batch) for row in item.rows] == [(1, 1), (9, 10), (10, 9)]
     assert [item for item in outputs if isinstance(item, Punctuation)] == [joint(ts=10, seq=10)]
     assert [bound for _, bound, _ in execution.side.late] == ["seq >= 10 or ts >= 10"] * 2
+
+
+@given(items=st.lists(ROWS | ROWS | BOTH, max_size=20).map(placed), data=st.data())
+def test_what_joint_punctuation_condemns_is_what_the_oracle_says(items: list[Item], data: st.DataObject) -> None:
+    progress = declared({("ts", "seq"): punctuated("p")}, "ts")
+    case = Case("SELECT * FROM s", progress, [items[c] for c in data.draw(cuts(len(items)))])
+    execution = case.execution()
+    outputs = [out for batch in case.inputs("mixed") for item in batch for out in execution.feed("s", item)]
+    assert_same(case.expected(), tdb_of([*outputs, *execution.close()]))
+    assert [bound for _, bound, _ in execution.side.late] == [
+        promise_text(p, SCHEMA) for _, p in judged(progress, case.batches).late
+    ]
 
 
 def test_bounds_go_on_only_where_somebody_can_use_them() -> None:

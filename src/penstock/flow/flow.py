@@ -316,15 +316,15 @@ class Flow(PySparkNames):
 
 def _of_columns(progress: Several, schema: Schema, max_ahead: str | int | None) -> Several:
     """A progress of several attributes under the names of their columns; what does not go with it is refused."""
-    found = progress.named(lambda name: schema[name].name)
-    if len({names for names, _ in found.entries}) < len(found.entries):
-        raise StreamError("An attribute is given two progresses.", got=str(progress), hint="one for each")
     if schema.lives is not None:
         raise StreamError(
             "Rows with lives progress by their start alone.",
-            got=f"lives, and progress of {', '.join(found.attributes)}",
+            got=f"lives, and progress of {', '.join(progress.attributes)}",
             hint="give one progress, that of the time",
         )
+    found = progress.named(lambda name: schema[name].name)
+    if len({names for names, _ in found.entries}) < len(found.entries):
+        raise StreamError("An attribute is given two progresses.", got=str(progress), hint="one for each")
     if max_ahead is not None:
         raise StreamError(
             "max_ahead is not supported where several attributes progress.",
