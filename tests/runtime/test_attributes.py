@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engines.local.execution import LocalExecution
+from penstock.flow.replicas import merge_node
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation, groupwise, joint, linear
 from penstock.model.frontier import Frontier
@@ -299,6 +300,18 @@ def test_what_joint_punctuation_condemns_is_what_the_oracle_says(items: list[Ite
     ]
 
 
+def test_joint_promises_that_are_passed_are_forgotten() -> None:
+    progress = declared({"ts": bounded(5), "seq": bounded(5), ("ts", "seq"): punctuated("p")}, "ts")
+    execution = Case("SELECT * FROM s", progress, []).execution()
+    (entrance,) = execution.graph.sources["s"]
+    for at in range(0, 1000, 10):
+        # One after the other, neither of two neighbours follows from the other.
+        spoken: list[Row] = [(at + step, at + 9 - step, None, None, True) for step in (0, 9)]
+        execution.feed("s", Batch(SCHEMA, [(at, at, "a", 1, None), *spoken]))
+    kept = entrance.operator.frontier()  # type: ignore[attr-defined]
+    assert sum(not promise.is_linear for promise in kept) <= 4
+
+
 def test_bounds_go_on_only_where_somebody_can_use_them() -> None:
     progress = declared({"ts": ordered(), "seq": ordered()}, "ts")
     case = Case("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA seq] FROM s", progress, [])
@@ -307,3 +320,24 @@ def test_bounds_go_on_only_where_somebody_can_use_them() -> None:
         execution.feed("s", Batch(SCHEMA, [(100 * at, at, "a", 1, None)]))
     (entrance,) = execution.graph.sources["s"]
     assert entrance.statistics.punctuations_out == 3  # at 0, 10 and 20 of seq; none of ts
+
+
+@given(items=ITEMS, progress=PROGRESS, data=st.data(), policy=st.sampled_from(["half frozen", "conservative"]))
+def test_a_merge_promises_nothing_that_a_row_which_it_keeps_back_contradicts(
+    items: list[Item], progress: Progress, data: st.DataObject, policy: str
+) -> None:
+    """Two replicas, each cut in its own way; rows come out when they are decided, later than they came."""
+    own = catalog(progress, "s", "z")
+    own.views["m"] = merge_node(own, "m", ["s", "z"], None, None, None, policy, 0, "leading", False)
+    execution = LocalExecution(bind("SELECT ts, seq, k, v FROM m", own), own)
+    outputs: list[Output] = []
+    queues = {name: [items[c] for c in data.draw(cuts(len(items)))] for name in ("s", "z")}
+    while any(queues.values()):
+        name = data.draw(st.sampled_from([n for n, q in queues.items() if q]))
+        batch = queues[name].pop(0)
+        outputs += [out for item in fed(batch, arrow=False) for out in execution.feed(name, item)]
+    outputs += execution.close()
+    assert_sound(outputs)
+    assert all(p.is_linear and p.attribute == "ts" for p in outputs if isinstance(p, Punctuation))
+    on_time = [row for row, is_late in judged(progress, [items]).data if not is_late]
+    assert tdb_of(outputs).size == len(on_time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ def test_a_window_on_another_attribute_comes_with_its_bound_and_late_rows_name_t
     for at, rows in enumerate([[(0, 1), (50, 2)], [(51, 12)], [(52, 3)]]):
         table = pa.table({"ts": pa.array([t for t, _ in rows]), "seq": pa.array([s for _, s in rows])})
         pq.write_table(table, folder / f"{at}.parquet")
+        os.utime(folder / f"{at}.parquet", (1_000_000_000 + at, 1_000_000_000 + at))  # the oldest is read first
     frame = spark.readStream.schema("ts bigint, seq bigint").option("maxFilesPerTrigger", 1).parquet(str(folder))
     flow = pk.Flow(spark, path=str(tmp_path / "flow"))
     flow.stream("s", frame, time="ts", progress={"ts": pk.ordered(), "seq": pk.ordered()})

@@ -46,6 +46,11 @@ from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.sql.binder import bind
 from penstock.sql.predicates import punctuation_predicate
 
+Attributes = (
+    Mapping[str, Single] | Mapping[tuple[str, ...], Single] | Mapping[str | tuple[str, ...], Single]
+)  # a mapping is of one kind of key, or of both
+"""The progress of each of several attributes, and of some of them together."""
+
 
 class Flow(PySparkNames):
     """Streams and the queries over them, run by one engine."""
@@ -98,7 +103,7 @@ class Flow(PySparkNames):
         source: Any,
         *,
         time: str,
-        progress: Progress | Mapping[str | tuple[str, ...], Single] | None = None,
+        progress: Progress | Attributes | None = None,
         schema: str | None = None,
         arrival: str | None = None,
         time_format: str | None = None,

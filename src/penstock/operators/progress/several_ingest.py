@@ -84,8 +84,17 @@ class SeveralIngest(Ingest):
         self.pages.put(PROMISES, frontier)
         return is_new
 
+    def _forget(self) -> None:
+        """Promises that the attributes have passed by themselves say nothing any more."""
+        frontier = self._frontier()
+        if any(not promise.is_linear for promise in frontier):
+            added = [frontier.add(linear(n, b)) for n, b in zip(self.tracker.names, self._bounds(), strict=True)]
+            if any(added):
+                self.pages.put(PROMISES, frontier)
+
     def pass_all_on(self, promises: Sequence[Punctuation]) -> Outputs:
         """The bound of each attribute, and some promises of other shapes, where that is new and of use."""
+        self._forget()
         if self.by_arrival and not self.has_ended:
             return
         passed: Frontier = self.pages.get(PASSED) or Frontier()
