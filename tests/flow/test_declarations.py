@@ -18,6 +18,14 @@ TIMED = [{"ts": NOON, "k": "a"}]
 PLAIN = [{"t": 1, "k": "a"}]
 
 
+NUMBERED = [{"t": 1, "n": 1, "k": "a"}]
+
+
+def both(progress: Any, name: str = "n") -> Any:
+    """The time in order, and another attribute in its own way."""
+    return {"t": pk.ordered(), name: progress}
+
+
 def message(error: type[PenstockError], source: Any, time: str, **options: Any) -> str:
     with pytest.raises(error) as caught:
         pk.Flow().stream("s", source, time=time, **options)
@@ -57,6 +65,21 @@ def message(error: type[PenstockError], source: Any, time: str, **options: Any) 
         (PLAIN, "t", {"schema": f"t bigint, x decimal({'9' * 5000},1)"}, ["Unknown type", "decimal(p,s)"]),
         (PLAIN, "t", {"max_ahead": "9" * 5000}, ["The length is too great", "of 5000 digits"]),
         (PLAIN, "t", {"schema": "t bigint, x money"}, ["Unknown type", "money", "decimal(p,s)"]),
+        (PLAIN, "t", {"progress": {"k": pk.ordered()}}, ["time is not among the attributes that progress", "stream s"]),
+        (PLAIN, "t", {"progress": {}}, ["time is not among the attributes that progress", "{}", "'t': pk.ordered()"]),
+        (PLAIN, "t", {"progress": {"t": 5}}, ["Not a progress", "stream s", "'t': 5", "pk.ordered()"]),
+        (PLAIN, "t", {"progress": {5: pk.ordered()}}, ["is given by its name", "5", "('ts', 'seq')"]),
+        (PLAIN, "t", {"progress": {("t", "T"): pk.punctuated("true")}}, ["named twice", "('t', 'T')", "each once"]),
+        (PLAIN, "t", {"progress": {("t", "k"): pk.ordered()}}, ["Only punctuation speaks for several", "ordered()"]),
+        (PLAIN, "t", {"progress": both(pk.punctuated("true", per=["k"]))}, ["groups cannot be declared", "per="]),
+        (PLAIN, "t", {"progress": {"t": pk.ordered(), "x": pk.ordered()}}, ["progresses does not exist", "x", "t, k"]),
+        (PLAIN, "t", {"progress": both(pk.ordered(), "k")}, ["a timestamp or an integer", "k string", "schema="]),
+        (NUMBERED, "t", {"progress": both(pk.bounded("5 seconds"))}, ["does not fit the time column", "stream s"]),
+        (NUMBERED, "t", {"progress": both(pk.per_source("x"))}, ["names an unknown column", "x"]),
+        (NUMBERED, "t", {"progress": both(pk.punctuated("x"))}, ["names an unknown column", "x"]),
+        (NUMBERED, "t", {"progress": {**both(pk.ordered()), "T": pk.ordered()}}, ["is given two progresses", "'T'"]),
+        (NUMBERED, "t", {"progress": both(pk.ordered()), "max_ahead": 5}, ["max_ahead is not supported", "t, n"]),
+        (NUMBERED, "t", {"progress": both(pk.ordered()), "lives": ("t", "n")}, ["progress by their start alone"]),
         (PLAIN, "t", {"progress": "ordered"}, ["Not a progress", "stream s", "'ordered'", "pk.ordered()"]),
         (PLAIN, "t", {"progress": pk.bounded("5 seconds")}, ["does not fit the time column", "'5 seconds'"]),
         (TIMED, "ts", {"progress": pk.per_source("kk")}, ["an unknown column", "kk", "did you mean k?"]),

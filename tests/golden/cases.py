@@ -212,6 +212,11 @@ NUMBERS = "count(*) AS n, avg(v) AS av, max(v) AS mv, min(d) AS d0, sum(d) AS sd
 TABLES = "count(v) AS n, sum(c) AS sc, max(k) AS mk, min(c) AS c0, count(DISTINCT d) AS dd, max(day) AS md"
 EXACT = "count(*) AS n, count(v) AS nv, sum(c) AS sc, avg(c) AS ac, count(DISTINCT k) AS dk"
 SLIDING = "[RANGE 30, SLIDE 7, WA ts]"
+SEVERAL = {
+    "ts": pk.bounded(9),
+    "at": pk.per_source("v", idle="40 seconds", disorder="12 seconds"),
+    ("ts", "at"): pk.punctuated("k = 'b'", whole_stream=True),
+}
 TUMBLING = "[RANGE 25, SLIDE 25, WA ts]"
 
 CASES = [
@@ -253,6 +258,12 @@ CASES = [
     Golden("settle", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", lives=True),
     Golden("distinct-stretches", "SELECT DISTINCT k FROM s", lives=True),
     Golden("merge-lives", "SELECT * FROM s", merge={"policy": "first seen"}, lives=True),
+    Golden("ingest-several", "SELECT ts, at, k FROM s", SEVERAL),
+    Golden(
+        "several-windows",
+        "SELECT k, count(*) AS n [RANGE 30 seconds, SLIDE 7 seconds, WA at] FROM s GROUP BY k",
+        SEVERAL,
+    ),
     Golden("merge-then-windows", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", merge={"key": ["k"]}),
 ]
 

@@ -11,7 +11,7 @@ import pytest
 
 import penstock as pk
 from penstock.flow.flow import Flow
-from penstock.operators.progress.ingest import AMBIGUOUS_REASON
+from penstock.operators.progress.lateness import AMBIGUOUS_REASON
 
 pytestmark = pytest.mark.spark
 

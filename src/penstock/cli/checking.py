@@ -16,6 +16,7 @@ from penstock.cli.show import out, working
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
+from penstock.model.progress import Several, declared
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.agreement import EVALUATORS, Agreement, Evaluator, agreement
 
@@ -74,7 +75,11 @@ def check_query(
     unknown = set(evaluators) - set(EVALUATORS)
     arrivals, taken, left_out, unread = [], {}, {}, {}
     for option in given:
-        source = open_source(option.path, option.time, option.schema, option.time_format, option.delimiter)
+        progress = declared(option.progress, option.time)
+        several = progress.attributes if isinstance(progress, Several) else ()
+        source = open_source(
+            option.path, option.time, option.schema, option.time_format, option.delimiter, attributes=several
+        )
         found: list[Row] = []
         unread[option.name] = 0
         for item in source.open():
@@ -85,7 +90,7 @@ def check_query(
         kept = found[:rows]
         size = max(-(-len(kept) // max(batches, 1)), 1)
         cut = tuple(tuple(kept[i : i + size]) for i in range(0, len(kept), size))
-        arrivals.append(Arrivals(option.name, source.schema, option.progress, cut))
+        arrivals.append(Arrivals(option.name, source.schema, progress, cut))
         taken[option.name], left_out[option.name] = len(kept), len(found) - len(kept)
     spark: Any = None
     with working("asking every evaluator", quiet=quiet):

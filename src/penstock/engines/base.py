@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import UnsupportedError
-from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated
+from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Several, Single
 from penstock.plan.expressions import USER, Expression, walk
 from penstock.plan.nodes import (
     AlterLifetime,
@@ -50,6 +50,7 @@ FEATURES = {
     "progress: bounded rows": "pk.bounded(rows=100)",
     "progress: punctuated": "pk.punctuated(\"kind = 'punct'\")",
     "progress: per source": "pk.per_source('router', idle='30 seconds')",
+    "several attributes": "{'ts': pk.bounded('5 seconds'), 'seq': pk.ordered()}; windows on any, joint punctuation",
     "late output": "rows that contradict a punctuation, with the bound",
     "dead letters": "rows that cannot be read, or for which an expression has no value, with the reason",
     "snapshot and restore": "state saved and taken up again",
@@ -81,6 +82,20 @@ def _uses_function(*expressions: Expression) -> bool:
     return any(getattr(e, "name", "").startswith(USER) for x in expressions for e in walk(x))
 
 
+def _progress(progress: Single) -> str:
+    match progress:
+        case Ordered():
+            return "progress: ordered"
+        case Bounded(rows=None):
+            return "progress: bounded"
+        case Bounded():
+            return "progress: bounded rows"
+        case Punctuated():
+            return "progress: punctuated"
+        case PerSource():
+            return "progress: per source"
+
+
 def features(plan: Node) -> Iterator[tuple[str, Node]]:
     """The features that a plan uses, with the node that uses each."""
     for node in plan.walk():
@@ -88,17 +103,10 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
             case Source(progress=progress):
                 if node.schema.lives is not None:
                     yield "lives", node
-                match progress:
-                    case Ordered():
-                        yield "progress: ordered", node
-                    case Bounded(rows=None):
-                        yield "progress: bounded", node
-                    case Bounded():
-                        yield "progress: bounded rows", node
-                    case Punctuated():
-                        yield "progress: punctuated", node
-                    case PerSource():
-                        yield "progress: per source", node
+                if isinstance(progress, Several):
+                    yield "several attributes", node
+                entries = [how for _, how in progress.entries] if isinstance(progress, Several) else [progress]
+                yield from ((_progress(how), node) for how in entries)
             case NumberRows():
                 yield "row numbers", node
             case Select(predicate=predicate):

@@ -30,13 +30,28 @@ from penstock.io.sources import open_source
 from penstock.model.batch import Batch, concat
 from penstock.model.conform import DeadLetter
 from penstock.model.lived_rows import LivedRows
-from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
+from penstock.model.progress import (
+    Bounded,
+    Ordered,
+    PerSource,
+    Progress,
+    Punctuated,
+    Several,
+    Single,
+    declared,
+    span_ticks,
+)
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
-from penstock.model.time import Length
+from penstock.model.time import Domain, Length
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.sql.binder import bind
 from penstock.sql.predicates import punctuation_predicate
+
+Attributes = (
+    Mapping[str, Single] | Mapping[tuple[str, ...], Single] | Mapping[str | tuple[str, ...], Single]
+)  # a mapping is of one kind of key, or of both
+"""The progress of each of several attributes, and of some of them together."""
 
 
 class Flow(PySparkNames):
@@ -90,7 +105,7 @@ class Flow(PySparkNames):
         source: Any,
         *,
         time: str,
-        progress: Progress | None = None,
+        progress: Progress | Attributes | None = None,
         schema: str | None = None,
         arrival: str | None = None,
         time_format: str | None = None,
@@ -106,7 +121,9 @@ class Flow(PySparkNames):
                 iterable of dicts or elements; on Spark also the name of a table, or a
                 `spark.readStream` that is not loaded yet, which gets the stream's name.
             time: the column that progresses: a timestamp, a date, text with timestamps, or an integer.
-            progress: how far the stream has come, `pk.ordered()` unless said otherwise.
+            progress: how far the stream has come, `pk.ordered()` unless said otherwise. Where several attributes
+                progress, a mapping from each to its progress, the time among them; punctuation that speaks for some of
+                them together has all of their names as its key: `{("ts", "seq"): pk.punctuated("kind = 'p'")}`.
             schema: a DDL string where the source does not tell; values that do not fit become dead letters.
             arrival: on Spark in batch, the column that gives the order of arrival; without one a batch has none and
                 nothing in it is late.
@@ -130,26 +147,23 @@ class Flow(PySparkNames):
         for option, value in (("time", time), ("schema", schema), ("arrival", arrival), ("time_format", time_format)):
             if not isinstance(value, str) and (value is not None or option == "time"):
                 raise StreamError(f"{option} must be a text.", where=f"stream {name}", got=repr(value))
-        progress = progress if progress is not None else Ordered()
-        if not isinstance(progress, Ordered | Bounded | Punctuated | PerSource):
-            raise StreamError(
-                "Not a progress.",
-                where=f"stream {name}",
-                got=repr(progress),
-                hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)",
-            )
         try:
+            known = declared(progress if progress is not None else Ordered(), time)
             told = lives if isinstance(lives, bool) else LivedRows.declared(lives, time)
-            opened = self._open(self._loaded(source, name), time, schema, arrival, time_format, delimiter, told)
-            self._check_progress(name, opened.schema, progress)
+            several = known.attributes if isinstance(known, Several) else ()
+            loaded = self._loaded(source, name)
+            opened = self._open(loaded, time, schema, arrival, time_format, delimiter, told, several)
+            if isinstance(known, Several):
+                known = _of_columns(known, opened.schema, max_ahead)
+            self._check_progress(name, opened.schema, known)
         except StreamError as error:
             raise StreamError(
                 error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint
             ) from None
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
-        properties = _declared(found, progress, insert_only=opened.insert_only)
-        self.catalog.add_stream(StreamInfo(name, found, progress, properties, ahead))
+        properties = _declared(found, known, insert_only=opened.insert_only)
+        self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
 
@@ -179,16 +193,18 @@ class Flow(PySparkNames):
         time_format: str | None,
         delimiter: str | None,
         lives: LivedRows | bool,
+        several: tuple[str, ...],
     ) -> Any:
         if self.spark is None:
-            return open_source(source, time, schema, time_format, delimiter, lives)
+            return open_source(source, time, schema, time_format, delimiter, lives, several)
         from penstock.engines.spark.sources import is_spark_readable, open_spark_frame, open_spark_source
 
         if is_spark_readable(source):
-            declared = parse_schema(schema, time, time_format) if schema is not None else None
-            found = open_spark_source(self.spark, source, time, declared, arrival, time_format, delimiter)
+            typed = parse_schema(schema, time, time_format) if schema is not None else None
+            found = open_spark_source(self.spark, source, time, typed, arrival, time_format, delimiter)
+            found = found.with_attributes(several)
             return found.with_lives(lives) if isinstance(lives, LivedRows) else found
-        opened = open_source(source, time, schema, time_format, delimiter, lives)
+        opened = open_source(source, time, schema, time_format, delimiter, lives, several)
         if opened.is_polled:
             raise StreamError(
                 "Spark cannot poll a source.", got=type(source).__name__, hint="spark.readStream, or pk.Flow()"
@@ -196,9 +212,17 @@ class Flow(PySparkNames):
         items = list(opened.open())
         rows = concat(opened.schema, [i for i in items if isinstance(i, Batch)])
         dead = [i for i in items if isinstance(i, DeadLetter)]
-        return open_spark_frame(self.spark, rows, dead, arrival, insert_only=opened.insert_only)
+        frame = open_spark_frame(self.spark, rows, dead, arrival, insert_only=opened.insert_only)
+        return frame.with_attributes(several)
 
     def _check_progress(self, name: str, schema: Schema, progress: Progress) -> None:
+        if isinstance(progress, Several):
+            for names, how in progress.entries:
+                self._check_single(name, schema, how, schema[names[0]].type.domain or Domain.INTEGER)
+        else:
+            self._check_single(name, schema, progress, schema.domain)
+
+    def _check_single(self, name: str, schema: Schema, progress: Single, domain: Domain) -> None:
         match progress:
             case Punctuated():
                 punctuation_predicate(progress, schema, self.catalog, name)
@@ -212,9 +236,9 @@ class Flow(PySparkNames):
             case PerSource(idle=idle, disorder=disorder):
                 lengths = [disorder] if idle is None else [disorder, idle]
                 for length in lengths:
-                    span_ticks(length, schema.domain)
+                    span_ticks(length, domain)
             case Bounded(delay=delay) if delay is not None:
-                span_ticks(delay, schema.domain)
+                span_ticks(delay, domain)
 
     def merge(
         self,
@@ -359,8 +383,31 @@ class Flow(PySparkNames):
         return start_together(name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot)
 
 
+def _of_columns(progress: Several, schema: Schema, max_ahead: str | int | None) -> Several:
+    """A progress of several attributes under the names of their columns; what does not go with it is refused."""
+    if schema.lives is not None:
+        raise StreamError(
+            "Rows with lives progress by their start alone.",
+            got=f"lives, and progress of {', '.join(progress.attributes)}",
+            hint="give one progress, that of the time",
+        )
+    found = progress.named(lambda name: schema[name].name)
+    if len({names for names, _ in found.entries}) < len(found.entries):
+        raise StreamError("An attribute is given two progresses.", got=str(progress), hint="one for each")
+    if max_ahead is not None:
+        raise StreamError(
+            "max_ahead is not supported where several attributes progress.",
+            got=f"max_ahead={max_ahead!r}, and progress of {', '.join(found.attributes)}",
+            hint="leave max_ahead out, or give one progress, that of the time",
+        )
+    return found
+
+
 def _declared(schema: Schema, progress: Progress, *, insert_only: bool) -> StreamProperties:
     """What a stream's progress promises of it, and its lives."""
+    if isinstance(progress, Several):
+        of_time = next((how for names, how in progress.entries if names == (schema.time,)), None)
+        return StreamProperties() if of_time is None else _declared(schema, of_time, insert_only=insert_only)
     if not insert_only:  # in what order adjusts come says nothing of the order of starts
         return StreamProperties(insert_only=False, lifetime=None)
     if schema.lives is not None:

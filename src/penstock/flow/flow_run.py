@@ -93,7 +93,7 @@ class QueryRun(Run):
     def _take(self, item: Any) -> None:
         if isinstance(item, Batch):
             self._results.write(self.query.form.table(item))
-        elif item.is_linear:
+        elif item.is_linear and item.attribute == self.query.plan.schema.time:
             self._bound = item.value
 
     def _leave(self, error: PenstockError | None, *, whole: bool) -> None:

@@ -44,7 +44,7 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
     def _take(self, item: Batch | Punctuation) -> None:
         if isinstance(item, Batch):
             self._results.write(self.query.form.table(item))
-        elif item.is_linear:
+        elif item.is_linear and item.attribute == self.query.plan.schema.time:
             self._bound = item.value
 
     def _close(self, *, whole: bool) -> None:

@@ -96,7 +96,9 @@ class SparkQuery(Query):
             raise UnsupportedError(
                 "A batch that is hosted cannot follow the order of an arrival column.",
                 where=f"stream {ordered[0]}",
-                got=setting or "an aggregate in Python, a stream with lives, or a merge that needs its operator",
+                got=setting
+                or "an aggregate in Python, a stream with lives or several attributes that progress, or a merge that "
+                "needs its operator",
                 hint="leave arrival out, or run as a stream or in-process"
                 + ("" if setting is None else f"; or set {setting.partition('=')[0]} to true"),
             )
@@ -146,7 +148,7 @@ class SparkQuery(Query):
         judged = [entrance.late(n) for n in self._nodes if self._is_judged(n)]
         if judged:
             return reduce(lambda a, b: a.union(b), judged)
-        return self.spark.createDataFrame([], spark_ddl(late_schema(self._nodes[0].schema)))
+        return self.spark.createDataFrame([], spark_ddl(late_schema(*(n.schema for n in self._nodes))))
 
     def _is_judged(self, node: Source) -> bool:
         """Whether rows of a bounded source can be late: they have an order of arrival, and are not only numbered."""

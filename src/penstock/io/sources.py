@@ -24,7 +24,7 @@ from penstock.model.element_rows import Elements, with_lives
 from penstock.model.elements import Adjust, Insert, Punctuation
 from penstock.model.formats import check_delimiter
 from penstock.model.lived_rows import LivedRows
-from penstock.model.schema import Schema
+from penstock.model.schema import Schema, progressing
 from penstock.runtime.polled import Poll, Polled, PolledItems
 from penstock.storage.parquet_files import read_parquet
 
@@ -41,10 +41,15 @@ def open_source(
     time_format: str | None = None,
     delimiter: str | None = None,
     lives: LivedRows | bool = False,
+    attributes: Sequence[str] = (),
 ) -> LocalSource:
-    """The source for whatever the user gave; `lives` are in columns, or with elements that may be revised."""
+    """The source for whatever the user gave; `lives` are in columns, or with elements that may be revised.
+
+    `attributes` are those that progress, where there are several.
+    """
     if not isinstance(lives, LivedRows):
-        return _open(source, time, schema, time_format, delimiter, _as_it_is, may_revise=lives)
+        ready = _as_it_is if not attributes else partial(progressing, attributes=attributes)
+        return _open(source, time, schema, time_format, delimiter, ready, may_revise=lives)
     opened = _open(source, time, schema, time_format, delimiter, lives.read_as, may_revise=False)
     if opened.is_polled:
         raise StreamError("A polled source gives rows with lives as elements.", hint="lives=True, and pk.Insert(…)")

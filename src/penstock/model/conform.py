@@ -23,7 +23,7 @@ from penstock.model.columns import cast_column, time_by_format, times_by_format
 from penstock.model.convert import convert, is_missing, plain
 from penstock.model.schema import DataType, Field, Schema
 from penstock.model.text import write_bytes
-from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, show_ticks, usable
+from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, Domain, show_ticks, usable
 from penstock.model.time_format import parse_format
 
 
@@ -85,11 +85,14 @@ def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[
     fields = schema.fields
     time = None if schema.time is None else schema.time_index
     first, last = usable(schema.domain)
+    several = bool(schema.attributes)
     for given in rows:
         try:
             row = tuple([_value(given.get(f.name), f, schema) for f in fields])
             if time is not None and not ((ticks := row[time]).__class__ is int and first <= ticks <= last):
                 _require_time(schema, row)
+            elif several:
+                _require_usable(schema, row)
         except Misfit as misfit:
             dead.append(DeadLetter(written(str(misfit)), as_json(given)))
         else:
@@ -119,17 +122,32 @@ def _dated(ticks: int) -> bool:
 def _require_time(schema: Schema, row: Sequence[object]) -> None:
     if schema.time is None:
         return
-    time = row[schema.time_index]
-    if time is None:
+    if schema.attributes:
+        _require_usable(schema, row)
+        return
+    if row[schema.time_index] is None:
         raise Misfit(f"{schema.time} is null")
-    first, last = usable(schema.domain)
-    if not first <= time <= last:  # type: ignore[operator]
-        raise Misfit(_out_of_range(schema, time))
+    _require_in_range(schema[schema.time], row[schema.time_index])
 
 
-def _out_of_range(schema: Schema, time: Any) -> str:
-    first, last = (show_ticks(t, schema.domain) for t in usable(schema.domain))
-    return f"{schema.time} is not between {first} and {last}: {show_ticks(time, schema.domain)}"
+def _require_usable(schema: Schema, row: Sequence[object]) -> None:
+    """Of several attributes that progress, those that are not null leave room for windows."""
+    for name in schema.attributes:
+        value = row[schema.index(name)]
+        if value is not None:
+            _require_in_range(schema[name], value)
+
+
+def _require_in_range(field: Field, value: Any) -> None:
+    domain = _domain(field)
+    first, last = usable(domain)
+    if not first <= value <= last:
+        bounds = " and ".join(show_ticks(t, domain) for t in (first, last))
+        raise Misfit(f"{field.name} is not between {bounds}: {show_ticks(value, domain)}")
+
+
+def _domain(field: Field) -> Domain:
+    return field.type.domain or Domain.INTEGER
 
 
 def fits_text(name: str, type_: DataType, time: Schema | None = None) -> str:
@@ -185,7 +203,7 @@ def conform_table(
     for field in schema.fields:
         if field.name not in table.column_names:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type.arrow)]))
-            if field.name == schema.time:
+            if field.name == schema.time and not schema.attributes:
                 reasons.append((np.ones(table.num_rows, bool), f"{field.name} is null", None))
             continue
         column = table.column(field.name)
@@ -209,18 +227,20 @@ def _misfits(
 ) -> list[tuple[np.ndarray, str, pa.ChunkedArray | None]]:
     """Which rows fail because of a column, and why."""
     found: list[tuple[np.ndarray, str, pa.ChunkedArray | None]] = []
-    if cast.null_count > column.null_count or (cast.null_count and field.name == schema.time):
+    is_needed = field.name == schema.time and not schema.attributes
+    if cast.null_count > column.null_count or (cast.null_count and is_needed):
         present_, gone = _mask(pc.is_valid(column)), _mask(pc.is_null(cast))
         found.append((present_ & gone, _misfit(field, schema), column))
-        if field.name == schema.time:
+        if is_needed:
             found.append((~present_, f"{field.name} is null", None))
-    if field.name == schema.time:
+    if field.name == schema.time or field.name in schema.attributes:
         ticks = cast.cast(pa.int64())
         extent = pc.min_max(ticks).as_py()
-        first, last = usable(schema.domain)
+        domain = _domain(field)
+        first, last = usable(domain)
         if extent["min"] is not None and not first <= extent["min"] <= extent["max"] <= last:
             outside = pc.or_(pc.less(ticks, first), pc.greater(ticks, last)).fill_null(False)
-            bounds = " and ".join(show_ticks(t, schema.domain) for t in (first, last))
+            bounds = " and ".join(show_ticks(t, domain) for t in (first, last))
             found.append((_mask(outside), f"{field.name} is not between {bounds}: ", ticks))
     return found
 

@@ -32,6 +32,10 @@ class Elements:
     def item(self, item: object) -> Batch | DeadLetter | Punctuation:
         """What becomes of one thing that a source gave."""
         if isinstance(item, Punctuation):
+            known = self.schema.attributes or (self.schema.time,)
+            unknown = [name for name, _ in item.bounds if name not in known]
+            if unknown:
+                return DeadLetter(f"punctuation bounds what does not progress: {', '.join(unknown)}", repr(item))
             if all(MIN_TICK <= bound <= END_OF_TIME for _, bound in item.bounds):
                 return item
             return DeadLetter("a bound is not a number of 64 bits", repr(item))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import as_json
+from penstock.model.elements import Punctuation
 from penstock.model.lives import NO_OLD
 from penstock.model.schema import BIGINT, STRING, Field, Schema
 from penstock.model.time import END_OF_TIME, Domain, from_ticks, show_ticks
@@ -18,10 +19,24 @@ DEAD_SCHEMA = Schema(
 )
 
 
-def late_schema(schema: Schema) -> Schema:
-    """The columns of a late output: the stream, the bound that condemned the row, and the row as JSON."""
+def late_schema(schema: Schema, *others: Schema) -> Schema:
+    """The columns of a late output: the stream, the bound that condemned the row, and the row as JSON.
+
+    The bound is a time, or the text of a promise if in any of the streams several attributes progress.
+    """
     bound = schema[schema.time].type if schema.time is not None else BIGINT
+    if any(each.attributes for each in (schema, *others)):
+        bound = STRING
     return Schema((Field("stream", STRING), Field("bound", bound), Field("row", STRING)))
+
+
+def promise_text(promise: Punctuation, schema: Schema) -> str:
+    """A promise in the words of a stream: `seq >= 12`, `ts >= 2026-01-01 00:00:05 or seq >= 12, router = 'a'`."""
+    bounds = []
+    for name, bound in promise.bounds:
+        domain = schema[name].type.domain or Domain.INTEGER
+        bounds.append(f"{name} >= {'end' if bound == END_OF_TIME else show_ticks(bound, domain)}")
+    return ", ".join([" or ".join(bounds), *(f"{name} = {value!r}" for name, value in promise.constants)])
 
 
 def row_text(schema: Schema, row: Row, life: tuple[int, int | None] | None = None) -> str:

@@ -2,11 +2,15 @@
 
 Each is turned into punctuation on the stream's time attribute by an algorithm of the same name. Idleness is measured in
 the stream's own time, so that a replay gives the same punctuation as the live run.
+
+Several attributes of a stream may progress, each in its own way and in its own domain (`Several`). Punctuation that is
+declared for some of them together is joint: what a row is below in all of them can no longer come.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import StreamError
@@ -124,7 +128,91 @@ class PerSource:
         return f"per_source({', '.join(parts)})"
 
 
-Progress = Ordered | Bounded | Punctuated | PerSource
+Single = Ordered | Bounded | Punctuated | PerSource
+"""How one attribute progresses."""
+
+
+@dataclass(frozen=True)
+class Several:
+    """Several attributes progress; an entry has the attributes that it speaks for, mostly one, and how."""
+
+    entries: tuple[tuple[tuple[str, ...], Single], ...]
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """What progresses, in the order in which it is declared."""
+        return tuple(dict.fromkeys(name for names, _ in self.entries for name in names))
+
+    def named(self, name_of: Callable[[str], str]) -> Several:
+        """With the attributes under other names."""
+        return Several(tuple((tuple(map(name_of, names)), progress) for names, progress in self.entries))
+
+    def __str__(self) -> str:
+        """As written by the user."""
+        shown = [f"{names[0]!r}: {how}" if len(names) == 1 else f"{names!r}: {how}" for names, how in self.entries]
+        return f"{{{', '.join(shown)}}}"
+
+
+Progress = Single | Several
+
+
+def declared(progress: object, time: str) -> Progress:
+    """What a user gives as a progress: one for the time, or a mapping from attributes to the progress of each."""
+    if isinstance(progress, Ordered | Bounded | Punctuated | PerSource):
+        return progress
+    if isinstance(progress, Several):
+        progress = {names if len(names) > 1 else names[0]: how for names, how in progress.entries}
+    if not isinstance(progress, Mapping):
+        raise StreamError(
+            "Not a progress.",
+            got=repr(progress),
+            hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…), or a mapping from attributes to "
+            "these",
+        )
+    found = Several(tuple((_attributes(key), _of_attributes(key, how)) for key, how in progress.items()))
+    if time.lower() not in {name.lower() for name in found.attributes}:
+        raise StreamError(
+            "The stream's time is not among the attributes that progress.",
+            got=str(found),
+            hint=f"add {time!r}: pk.ordered(), or another progress",
+        )
+    return found if len(found.attributes) > 1 else found.entries[0][1]
+
+
+def _attributes(key: object) -> tuple[str, ...]:
+    names = key if isinstance(key, tuple) else (key,)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise StreamError(
+            "An attribute that progresses is given by its name.",
+            got=repr(key)[:200],
+            hint="'seq', or ('ts', 'seq') for punctuation that speaks for both together",
+        )
+    if len({name.lower() for name in names}) < len(names):
+        raise StreamError("An attribute is named twice.", got=repr(key), hint="name each once")
+    return tuple(names)
+
+
+def _of_attributes(key: object, how: object) -> Single:
+    """The progress of an entry; only punctuation speaks for several attributes together."""
+    if not isinstance(how, Ordered | Bounded | Punctuated | PerSource):
+        raise StreamError(
+            "Not a progress.",
+            got=f"{key!r}: {how!r}"[:200],
+            hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)",
+        )
+    if isinstance(key, tuple) and len(key) > 1 and not isinstance(how, Punctuated):
+        raise StreamError(
+            "Only punctuation speaks for several attributes together.",
+            got=f"{key!r}: {how}",
+            hint="give each attribute a progress of its own, or punctuated(…) for all of them",
+        )
+    if isinstance(how, Punctuated) and how.per:
+        raise StreamError(
+            "Punctuation rows of some groups cannot be declared where several attributes progress.",
+            got=f"{key!r}: {how}",
+            hint="leave per=… out, or let the time alone progress",
+        )
+    return how
 
 
 def ordered() -> Ordered:
@@ -174,17 +262,14 @@ def span_ticks(length: Length, domain: Domain | None) -> int:
 
 
 def parse_progress(text: str) -> Progress:
-    """A progress as written in Python: `bounded('5 seconds')`, `per_source('router', idle='30 seconds')`."""
-    known = {"ordered": ordered, "bounded": bounded, "punctuated": punctuated, "per_source": per_source}
+    """A progress as written in Python: `bounded('5 seconds')`, or `{'ts': bounded('5 seconds'), 'seq': ordered()}`."""
     try:
-        call = ast.parse(text.strip(), mode="eval").body
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in known:
-            if any(k.arg is None for k in call.keywords):
-                raise ValueError("**")
-            args = [ast.literal_eval(a) for a in call.args]
-            named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
-            made: Progress = known[call.func.id](*args, **named)  # type: ignore[operator]
-            return made
+        tree = ast.parse(text.strip(), mode="eval").body
+        if not isinstance(tree, ast.Dict):
+            return _called(tree)
+        keys = [ast.literal_eval(key) for key in tree.keys if key is not None]
+        entries = zip(keys, tree.values, strict=True)
+        return Several(tuple((_attributes(key), _of_attributes(key, _called(how))) for key, how in entries))
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         pass
     raise StreamError(
@@ -193,3 +278,15 @@ def parse_progress(text: str) -> Progress:
         hint="ordered(), bounded('5 seconds'), bounded(rows=100), punctuated(\"kind = 'punct'\") or "
         "per_source('router', idle='30 seconds')",
     )
+
+
+def _called(call: ast.expr) -> Single:
+    known = {"ordered": ordered, "bounded": bounded, "punctuated": punctuated, "per_source": per_source}
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in known:
+        raise ValueError("no call of a progress")
+    if any(k.arg is None for k in call.keywords):
+        raise ValueError("**")
+    args = [ast.literal_eval(a) for a in call.args]
+    named = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg}
+    made: Single = known[call.func.id](*args, **named)  # type: ignore[operator]
+    return made

@@ -183,6 +183,9 @@ class Schema:
     """Columns of the input that queries cannot use, with their types: they pass by unread."""
     lives: tuple[str, str] | None = None
     """What the end of a row and its old end are called, where rows have lives of their own; see `model.lives`."""
+    attributes: tuple[str, ...] = field(default=(), compare=False)
+    """Of a stream of which several attributes progress, which: values must be usable as times, and may be null, since
+    punctuation need not speak for each; where the stream enters, a row of data without one dies."""
 
     def __post_init__(self) -> None:
         """Refuse duplicate names and a time that is not a column."""
@@ -327,6 +330,22 @@ def timed(schema: Schema, time: str, time_format: str | None = None, *, declared
             else "convert it before, or choose another column",
         )
     return replace(schema, time=found.name)
+
+
+def progressing(schema: Schema, attributes: Sequence[str]) -> Schema:
+    """The schema of a stream of which several attributes progress, once they are checked."""
+    for name in attributes:
+        if name not in schema:
+            raise StreamError(
+                "An attribute that progresses does not exist.", got=name, hint=f"columns: {', '.join(schema.names)}"
+            )
+        if schema[name].type.domain is None:
+            raise StreamError(
+                "An attribute that progresses is a timestamp or an integer.",
+                got=str(schema[name]),
+                hint="declare its type with schema=…, or convert it before",
+            )
+    return replace(schema, attributes=tuple(schema[name].name for name in attributes))
 
 
 def _check_format(time_format: str, column: Field) -> None:

@@ -24,13 +24,15 @@ from penstock.operators.state import PROMISES, MemoryPages, Pages
 class Rejected:
     """Rows that take no further part: late ones with the bound that condemned each, the others with the reason.
 
+    A bound is a tick of the stream's time, or a promise where several attributes of the stream progress.
+
     A dead row was refused at the entrance of its stream. A failed one was on time, and an operator found no value for
     it: it is given as the operator saw it, and for an aggregate it is the window and the group.
     """
 
     kind: Literal["late", "dead", "failed"]
     batch: Batch
-    bounds: Sequence[int]
+    bounds: Sequence[int | Punctuation]
     reasons: Sequence[str]
 
 
@@ -93,6 +95,10 @@ class Operator(ABC):
         """The page of plain data that this version, or an earlier one, wrote."""
         return data
 
+    def is_on_time(self, punctuation: Punctuation) -> bool:
+        """Whether a punctuation is linear and on the time, for an operator whose input has the time that it has."""
+        return punctuation.is_linear and punctuation.attribute == self.schema.time
+
     def output_bound(self, bound: int) -> Punctuation:
         """The linear punctuation on this operator's own time attribute."""
         assert self.schema.time is not None
@@ -114,7 +120,8 @@ class Stateless(Operator):
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Pass it on; a punctuation on attributes that do not survive is dropped, which is sound."""
         if punctuation.is_linear:
-            yield self.output_bound(punctuation.value)
+            for name in self.names.get(punctuation.attribute, ()):
+                yield linear(name, punctuation.value)
         else:
             yield from carried(punctuation, self.names)
 
@@ -141,12 +148,15 @@ class BoundMemory:
         else:
             pages.put(self.key, bound)
 
-    def promise(self, pages: Pages, promise: Punctuation) -> bool:
-        """Whether a promise of some groups is new beside that bound; if so it is remembered until it is passed."""
+    def promise(self, pages: Pages, promise: Punctuation, time: str | None = None) -> bool:
+        """Whether a promise of another shape is new beside that bound; if so it is remembered until it is passed.
+
+        `time` is what the bound is on; it must be given if that is not the one attribute of the promise.
+        """
         frontier: Frontier = pages.get(PROMISES) or Frontier()
         last = pages.get(self.key)
         if last is not None:
-            frontier.add(Punctuation(((promise.attribute, last),)))
+            frontier.add(linear(promise.attribute if time is None else time, last))
         if not frontier.add(promise):
             return False
         pages.put(PROMISES, frontier)

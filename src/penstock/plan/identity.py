@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from penstock.model.progress import Progress, Punctuated, span_ticks
+from penstock.model.progress import PerSource, Punctuated, Several, Single, span_ticks
 from penstock.model.schema import DataType, Schema
+from penstock.model.time import Domain
 from penstock.plan.expressions import AggregateCall, Call, Column, Expression, Literal, columns_in
 from penstock.plan.nodes import AlterLifetime, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 from penstock.plan.windows import Window
@@ -28,7 +29,7 @@ from penstock.plan.windows import Window
 _UNSAID = frozenset({"why"})
 """Fields that explain and do not mean anything."""
 _LENGTHS = frozenset({"delay", "idle", "disorder"})
-_OF_SOURCE = frozenset({"name", "fields", "progress", "declared", "max_ahead", "punctuation"})
+_OF_SOURCE = frozenset({"name", "fields", "progress", "declared", "max_ahead", "punctuation", "punctuations"})
 """Fields of a source that are looked at one by one."""
 
 
@@ -87,6 +88,10 @@ def _columns_of(node: Source, wanted: frozenset[str] | None) -> Any:
 
 
 def _for_progress(node: Source) -> frozenset[str]:
+    if isinstance(node.progress, Several):
+        read = [columns_in(p) for p in node.punctuations if p is not None]
+        named = [how.column for _, how in node.progress.entries if isinstance(how, PerSource)]
+        return frozenset({*node.schema.attributes, *(node.schema[name].name for name in named)}.union(*read))
     if node.punctuation is not None:
         return frozenset(columns_in(node.punctuation)) | {node.schema.fields[i].name for i in node.per}
     column = getattr(node.progress, "column", None)
@@ -114,15 +119,25 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
 
 def progress_form(source: Source) -> Any:
     """What a stream's progress means, however it was written."""
-    progress: Progress = source.progress
-    if isinstance(progress, Punctuated) and source.punctuation is not None:
-        form = ["Punctuated", canonical(source.punctuation)]
+    progress = source.progress
+    if not isinstance(progress, Several):
+        return _single_form(progress, source.schema.domain, source.punctuation, source)
+    forms = []
+    for (names, how), condition in zip(progress.entries, source.punctuations, strict=True):
+        domain = source.schema[names[0]].type.domain or Domain.INTEGER
+        forms.append([list(names), _single_form(how, domain, condition, source)])
+    return ["Several", forms]
+
+
+def _single_form(progress: Single, domain: Domain, punctuation: Expression | None, source: Source) -> Any:
+    if isinstance(progress, Punctuated) and punctuation is not None:
+        form = ["Punctuated", canonical(punctuation)]
         if progress.per:
             form.append({"per": sorted(source.schema.fields[i].name for i in source.per), "final": progress.final})
         return form
     said: dict[str, Any] = {}
     for name, value in _said(progress):
-        said[name] = span_ticks(value, source.schema.domain) if name in _LENGTHS else canonical(value)
+        said[name] = span_ticks(value, domain) if name in _LENGTHS else canonical(value)
     return [type(progress).__name__, said]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from penstock.model.progress import Progress, Punctuated
+from penstock.model.progress import Progress, Punctuated, Several
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
 from penstock.model.time import Domain, show_span
@@ -64,6 +64,8 @@ class Source(Node):
     """Whether rows are only numbered as they arrive: then nothing is late, and nothing follows from their time."""
     punctuation: Expression | None = None
     """What tells punctuation from data, where rows of the stream are punctuation: the condition of its progress."""
+    punctuations: tuple[Expression | None, ...] = ()
+    """The same for each entry of the progress, where several attributes progress."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -83,6 +85,17 @@ class Source(Node):
         per = [self.schema.fields[i].name for i in self.per]
         speaking = {self.schema.time, *columns_in(self.punctuation), *per}
         return tuple(i for i, field in enumerate(self.schema.fields) if field.name not in speaking)
+
+    @cached_property
+    def silent_in(self) -> tuple[tuple[int, ...], ...]:
+        """Of each entry of the progress of several attributes, the columns that must be null in its punctuation."""
+        if not isinstance(self.progress, Several):
+            return ()
+        read = [columns_in(p) for p in self.punctuations if p is not None]
+        speaking = {*self.schema.attributes}.union(*read)
+        silent = tuple(i for i, field in enumerate(self.schema.fields) if field.name not in speaking)
+        entries = [how for _, how in self.progress.entries]
+        return tuple(silent if isinstance(how, Punctuated) and not how.whole_stream else () for how in entries)
 
     @cached_property
     def per(self) -> tuple[int, ...]:
@@ -179,6 +192,12 @@ class Project(Unary):
         return isinstance(time, Column) and time.name == self.input.schema.time
 
     @property
+    def moves_time(self) -> bool:
+        """Whether another attribute of the input becomes the time."""
+        time = dict(self.columns).get(self.time)
+        return isinstance(time, Column) and time.name != self.input.schema.time
+
+    @property
     def takes_revisions(self) -> bool:
         """An insert and its adjusts become the same row, as long as its start stays."""
         return self.keeps_time
@@ -187,6 +206,8 @@ class Project(Unary):
     def properties(self) -> StreamProperties:
         """Order stays; a key stays if all of it is still there."""
         below = self.input.properties
+        if self.moves_time:
+            below = replace(below, ordered=False, strictly_ordered=False, deterministic_ties=False, max_disorder=None)
         renamed = {e.name: name for name, e in self.columns if isinstance(e, Column) and name not in self.hidden}
         key = below.key
         kept = key is not None and key <= renamed.keys()

@@ -45,6 +45,8 @@ class Physical:
     """Of a source, how its rows are spread over workers; of another node, what it needs of the rows it is given."""
     useful: Useful = EVERY
     """The bounds that the consumer of its output can use."""
+    wanted: tuple[tuple[str, Useful], ...] = ()
+    """Of a source of which several attributes progress: those that somebody can use bounds of, and which bounds."""
 
     @property
     def is_hosted(self) -> bool:

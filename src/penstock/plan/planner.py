@@ -5,9 +5,10 @@ DataFrames, nodes are Spark's own operators, unless one of them cannot be: then 
 bucket of rows. On Spark as a *stream* the query graph is always hosted.
 
 Spark's own operators cannot run an aggregate written in Python, a sum of decimals so wide that Spark may give up though
-the result would fit, anything over rows with lives of their own or with times that were moved, and merges that need to
-know who said what: with a driver that is to be believed, with an alarm that stops, or of floats that no key tells
-apart. And they answer differently under some settings of a session, which the caller names.
+the result would fit, anything over rows with lives of their own, with times that were moved, or of streams of which
+several attributes progress, and merges that need to know who said what: with a driver that is to be believed, with an
+alarm that stops, or of floats that no key tells apart. And they answer differently under some settings of a session,
+which the caller names.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from penstock.plan.nodes import (
     WindowAggregate,
 )
 from penstock.plan.physical import Physical, Runs
+from penstock.plan.progressing import Wanted, wanted_above, wanted_below
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
 
@@ -102,15 +104,20 @@ def _planned(plan: Node, decide: Callable[[Node], Decision], distribution: Calla
     """The tree, each node with its identity; identities come in the order in which a plan walks."""
     known = iter(identities(plan))
 
-    def visit(node: Node, useful: Useful) -> Physical:
+    def visit(node: Node, useful: Useful, above: Wanted) -> Physical:
         own: Known = next(known)
         said = decide(node)
-        inputs = tuple(visit(below, useful_below(node, useful)) for below in node.inputs)
-        return Physical(
-            node, own.identity, inputs, said.runs, said.algorithm, said.why, said.choice, distribution(node), useful
+        inputs = tuple(
+            visit(below, useful_below(node, useful), wanted_below(node, port, above))
+            for port, below in enumerate(node.inputs)
         )
+        wanted = tuple(above.items()) if isinstance(node, Source) and node.schema.attributes else ()
+        return Physical(
+            node, own.identity, inputs, said.runs, said.algorithm, said.why, said.choice, distribution(node), useful,
+            wanted,
+        )  # fmt: skip
 
-    return visit(plan, EVERY)
+    return visit(plan, EVERY, wanted_above(plan))
 
 
 # In-process
@@ -198,7 +205,7 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume) -> Decision:
 
 def _needs_host(node: Node, catalog: Catalog) -> bool:
     """Whether Spark's own operators cannot run a node."""
-    if node.schema.lives is not None:
+    if node.schema.lives is not None or (isinstance(node, Source) and node.schema.attributes):
         return True
     match node:
         case AlterLifetime():

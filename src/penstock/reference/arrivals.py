@@ -1,6 +1,7 @@
 """Streams as they arrive, and what of them is on time: the input that the oracle shares with the engines it judges.
 
-A row without a time is a dead letter: it takes no part, not even in progress. Several streams arrive in step: the
+A row without a time is a dead letter: it takes no part, not even in progress; where several attributes progress, one
+without any of them (`attributes`). Several streams arrive in step: the
 first batch of each in the order in which they are given, then the second of each, and so on; a stream with fewer
 batches runs dry.
 """
@@ -14,14 +15,15 @@ from typing import Literal
 
 from penstock.model.batch import Row
 from penstock.model.elements import Adjust, Insert
-from penstock.model.progress import PerSource, Progress, Punctuated
+from penstock.model.progress import PerSource, Progress, Punctuated, Several
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.plan.catalog import Catalog
-from penstock.plan.expressions import columns_in
+from penstock.plan.expressions import Expression, columns_in
+from penstock.reference.attributes import Declared, JudgedAttributes, judge_attributes
 from penstock.reference.lateness import Judged, Kind, judge, kind_of
-from penstock.reference.scalars import value_of
-from penstock.sql.predicates import punctuation_predicate
+from penstock.reference.scalars import Functions, value_of
+from penstock.sql.predicates import punctuation_predicate, punctuation_predicates
 
 
 @dataclass(frozen=True)
@@ -41,32 +43,45 @@ class Arrivals:
 
     @property
     def timed(self) -> list[list[Row]]:
-        """The batches without the rows that have no time."""
+        """The batches without the rows that have no time; where several attributes progress, all rows."""
+        if isinstance(self.progress, Several):
+            return [list(batch) for batch in self.batches]
         time = self.schema.time_index
         return [[row for row in batch if row[time] is not None] for batch in self.batches]
 
     @property
     def untimed(self) -> int:
-        """How many rows have no time."""
+        """How many rows have no time; where several attributes progress they are judged with the others."""
+        if isinstance(self.progress, Several):
+            return 0
         time = self.schema.time_index
         return sum(row[time] is None for batch in self.batches for row in batch)
 
     def data(self, catalog: Catalog) -> list[Row]:
         """The rows that have a time and are not punctuation, late or not."""
+        if isinstance(self.progress, Several):
+            declared = self.declared(catalog)
+            return [row for batch in self.batches for row in batch if declared.kind(row) == "data"]
         return [row for row, kind in self._kinds(catalog) if kind == "data"]
 
     def refused(self, catalog: Catalog) -> int:
         """How many rows take no part in any order: it cannot be told whether, or of what, they are punctuation."""
+        if isinstance(self.progress, Several):
+            kinds = map(self.declared(catalog).kind, (row for batch in self.batches for row in batch))
+            return sum(kind in ("ambiguous", "unjudged", "incomplete") for kind in kinds)
         return sum(kind in ("ambiguous", "unjudged") for _, kind in self._kinds(catalog))
 
     def _kinds(self, catalog: Catalog) -> list[tuple[Row, Kind]]:
         """The rows that have a time, each with what it is."""
+        assert not isinstance(self.progress, Several)
         is_punctuation, is_ambiguous = self._is_punctuation(catalog), self._is_ambiguous(catalog)
         rows = [row for batch in self.timed for row in batch]
         return [(row, kind_of(row, self.progress, is_punctuation, is_ambiguous)) for row in rows]
 
-    def judge(self, granularity: Literal["row", "batch"], catalog: Catalog) -> Judged:
+    def judge(self, granularity: Literal["row", "batch"], catalog: Catalog) -> Judged | JudgedAttributes:
         """Which rows are on time, late or punctuation, by row or by batch."""
+        if isinstance(self.progress, Several):
+            return judge_attributes(self.declared(catalog), self.batches, granularity)
         source = self.schema.index(self.progress.column) if isinstance(self.progress, PerSource) else None
         return judge(
             self.progress,
@@ -81,6 +96,27 @@ class Arrivals:
             max_ahead=self.max_ahead,
             judged_by=None if self.lives is None else self.judged_by,
         )
+
+    def declared(self, catalog: Catalog) -> Declared:
+        """How the attributes progress, where there are several."""
+        assert isinstance(self.progress, Several)
+        predicates = punctuation_predicates(self.progress, self.schema, catalog, self.name)
+        functions = {name: f.function for name, f in catalog.functions.items()}
+        read = self.progress.attributes, *(columns_in(p) for p in predicates if p is not None)
+        speaking = {name for names in read for name in names}
+        silent = tuple(i for i, field in enumerate(self.schema.fields) if field.name not in speaking)
+        return Declared(
+            self.progress,
+            self.schema,
+            tuple(None if p is None else self._holds(p, functions) for p in predicates),
+            tuple(
+                silent if isinstance(how, Punctuated) and not how.whole_stream else ()
+                for _, how in self.progress.entries
+            ),
+        )
+
+    def _holds(self, predicate: Expression, functions: Functions) -> Callable[[Row], bool]:
+        return lambda row: value_of(predicate, row, self.schema, functions) is True
 
     def judged_by(self, row: Row) -> int:
         """What a bound is compared with: the start of an insert, the lesser of an adjust's ends."""

@@ -25,7 +25,7 @@ from typing import Literal
 
 from penstock.errors import EvaluationError, StreamError
 from penstock.model.batch import Row
-from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
+from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Single, span_ticks
 from penstock.model.time import END_OF_TIME, MIN_TICK, Domain
 from penstock.reference.scalars import same
 
@@ -55,6 +55,11 @@ class Judged:
     promises: tuple[tuple[Promise, ...], ...] = ()
     """What was promised of some rows alone, after each batch: all of it, in the order in which it came."""
 
+    @property
+    def dead(self) -> int:
+        """How many rows are dead letters."""
+        return len(self.backwards) + len(self.ambiguous) + len(self.ahead) + len(self.unjudged)
+
 
 @dataclass(frozen=True)
 class Promise:
@@ -81,7 +86,7 @@ class _Arrival:
 
 
 def judge(
-    progress: Progress,
+    progress: Single,
     time_index: int,
     batches: Sequence[Sequence[Row]],
     *,
@@ -145,7 +150,7 @@ def judge(
 class _Story:
     """What became of the rows so far, and the bound that they have brought about."""
 
-    progress: Progress
+    progress: Single
     source_index: int | None
     per: tuple[int, ...]
     domain: Domain
@@ -231,7 +236,7 @@ Kind = Literal["data", "punctuation", "ambiguous", "unjudged"]
 
 def kind_of(
     row: Row,
-    progress: Progress,
+    progress: Single,
     is_punctuation: Callable[[Row], bool] | None,
     is_ambiguous: Callable[[Row], bool] | None,
 ) -> Kind:
@@ -269,7 +274,7 @@ def _reached(times: Sequence[int], reached: int | None, max_ahead: int) -> int:
     return reached
 
 
-def _bound_after(arrived: Sequence[_Arrival], progress: Progress, domain: Domain) -> int:
+def _bound_after(arrived: Sequence[_Arrival], progress: Single, domain: Domain) -> int:
     """What the arrivals say, from the whole of them; the caller sees to it that the bound does not go down."""
     match progress:
         case Ordered():

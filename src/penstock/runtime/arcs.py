@@ -82,7 +82,8 @@ class Arc:
         if number == buffer.start:
             arcs = producer.arcs
             buffer.forget(self.head if len(arcs) == 1 else min([arc.head for arc in arcs]))
-        if isinstance(element, Punctuation) and element.is_linear:
+        time = producer.operator.schema.time
+        if isinstance(element, Punctuation) and element.is_linear and element.attribute == time:
             self.register = element.value
         return element
 

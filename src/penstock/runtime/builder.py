@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from penstock.errors import UnsupportedError
 from penstock.model.batch import Batch, Row
-from penstock.model.progress import PerSource, Punctuated
+from penstock.model.progress import PerSource, Punctuated, Several, Single
 from penstock.model.schema import DataType, Schema
+from penstock.model.time import Domain
 from penstock.operators.aggregates.catalogue import array_form
 from penstock.operators.aggregates.columnar import ColumnarAggregate
 from penstock.operators.aggregates.paned import PanedAggregate
@@ -18,9 +19,11 @@ from penstock.operators.aggregates.partials import Grouping
 from penstock.operators.aggregates.wid import WidAggregate
 from penstock.operators.merge.operator import MergeOperator
 from penstock.operators.operator import Operator
-from penstock.operators.progress.ingest import BatchIngest, MarksOf, RowIngest
+from penstock.operators.progress.ingest import BatchIngest, RowIngest
 from penstock.operators.progress.marks import PunctuationMarks, SourceMarks
 from penstock.operators.progress.promises import GroupPromises
+from penstock.operators.progress.several import Entry, SeveralTracker
+from penstock.operators.progress.several_ingest import SeveralByBatch, SeveralByRow
 from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.relational.alter import AlterOperator, Lifetime
 from penstock.operators.relational.distinct import DistinctOperator
@@ -101,6 +104,9 @@ class Builder:
         return row_function(expression, schema, self.functions)
 
     def _ingest(self, node: Source, planned: Physical) -> Operator:
+        if isinstance(node.progress, Several):
+            form = SeveralByBatch if planned.algorithm == BY_BATCH else SeveralByRow
+            return form(node.schema, self.tracker_of_several(node), dict(planned.wanted), by_arrival=node.by_arrival)
         tracker = tracker_for(node.progress, node.schema.domain, node.max_ahead)
         ingest = BatchIngest if planned.algorithm == BY_BATCH else RowIngest
         return ingest(
@@ -112,14 +118,38 @@ class Builder:
             groups=promises_of(node),
         )
 
-    def marks_of(self, node: Source) -> MarksOf | None:
+    def marks_of(self, node: Source) -> SourceMarks | PunctuationMarks | None:
         """What the stream's progress needs of each row besides its time."""
-        if isinstance(node.progress, PerSource):
-            return SourceMarks(node.schema.index(node.progress.column))
-        if node.punctuation is not None:
-            by_row, mask = self.row(node.punctuation, node.schema), self._mask(node.punctuation, node.schema)
-            return PunctuationMarks(by_row, mask, node.silent, node.per)
+        assert not isinstance(node.progress, Several)
+        return self._marks(node.schema, node.progress, node.punctuation, node.silent, node.per)
+
+    def _marks(
+        self,
+        schema: Schema,
+        progress: Single,
+        punctuation: Expression | None,
+        silent: tuple[int, ...],
+        per: tuple[int, ...] = (),
+    ) -> SourceMarks | PunctuationMarks | None:
+        if isinstance(progress, PerSource):
+            return SourceMarks(schema.index(progress.column))
+        if punctuation is not None:
+            by_row, mask = self.row(punctuation, schema), self._mask(punctuation, schema)
+            return PunctuationMarks(by_row, mask, silent, per)
         return None
+
+    def tracker_of_several(self, node: Source) -> SeveralTracker:
+        """The trackers of a stream of which several attributes progress."""
+        assert isinstance(node.progress, Several)
+        schema, made = node.schema, []
+        for (names, how), punctuation, silent in zip(
+            node.progress.entries, node.punctuations, node.silent_in, strict=True
+        ):
+            places = tuple(schema.attributes.index(name) for name in names)
+            domain = schema[names[0]].type.domain or Domain.INTEGER
+            tracker = tracker_for(how, domain) if len(names) == 1 else None
+            made.append(Entry(places, tracker, self._marks(schema, how, punctuation, silent)))
+        return SeveralTracker(schema, tuple(made))
 
     def _mask(self, predicate: Expression, schema: Schema) -> Callable[[Batch], pa.ChunkedArray | None]:
         by_column = column_function(predicate, schema)
@@ -146,7 +176,7 @@ class Builder:
             arrays = [_column(batch, c, r, t) for c, r, t in zip(by_column, by_row, types, strict=True)]
             return pa.Table.from_arrays(arrays, schema=node.schema.arrow)
 
-        return ProjectOperator(node.schema, by_rows, columns, survivors(node))
+        return ProjectOperator(node.schema, by_rows, columns, survivors(node), moves_time=node.moves_time)
 
     @staticmethod
     def _merge(node: Merge) -> Operator:
@@ -207,7 +237,7 @@ def survivors(node: Project) -> dict[str, list[str]]:
     for name, expression in node.columns:
         if isinstance(expression, Column):
             names.setdefault(expression.name, []).append(name)
-    return {**names, str(node.input.schema.time): [node.time]}
+    return names if node.moves_time else {**names, str(node.input.schema.time): [node.time]}
 
 
 def promises_of(node: Source) -> GroupPromises | None:

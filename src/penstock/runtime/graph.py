@@ -96,7 +96,7 @@ class GraphNode:
                 self.last_given = max(self.last_given, int(element.times().max()))
         else:
             self.statistics.punctuations_out += 1
-            if element.is_linear:
+            if element.is_linear and element.attribute == self.operator.schema.time:
                 self.promised = element.value
         self.hold(element)
 

@@ -73,7 +73,7 @@ def lane_of(graph: Graph, stream: str, functions: Functions, bury: Bury, gate: G
     entrances = graph.sources[stream.lower()]
     entrance = entrances[0]
     ingest = entrance.operator
-    plain = ingest.schema.lives is None and len(entrances) == 1
+    plain = ingest.schema.lives is None and not ingest.schema.attributes and len(entrances) == 1
     if plain and isinstance(ingest, RowIngest) and ingest.guard is None and ingest.groups is None:
         return _compiled(graph, entrance, ingest, functions, bury, gate, again)
 

@@ -146,7 +146,7 @@ class SharedGraph(Graph):
         if wanted is not None:
             made = self._face(planned, key, wanted)
         else:
-            made = self._add(planned, self.builder.operator(planned), key)
+            made = self._add(planned, self.builder.operator(_for_anybody(planned)), key)
             for port, below in enumerate(planned.inputs):
                 self._join(self._grown(below), made, port)
         if isinstance(planned.node, Source):
@@ -304,6 +304,12 @@ class SharedGraph(Graph):
             if self.outlets.get(outlet.name) is outlet:
                 for element in outlet.drain():
                     yield outlet.name, element
+
+
+def _for_anybody(planned: Physical) -> Physical:
+    """Where several attributes of a stream progress, queries that come later may use any of them."""
+    attributes = planned.node.schema.attributes if isinstance(planned.node, Source) else ()
+    return replace(planned, wanted=tuple((name, EVERY) for name in attributes)) if attributes else planned
 
 
 def named_measures(family: GraphNode) -> list[list[Any]]:

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from penstock.model.batch import Row, rows_of, table_of
 from penstock.model.conform import DeadLetter
-from penstock.model.letters import DEAD_SCHEMA, plain_text, texts_of
-from penstock.model.schema import Schema
+from penstock.model.elements import Punctuation, linear
+from penstock.model.letters import DEAD_SCHEMA, plain_text, promise_text, texts_of
+from penstock.model.schema import STRING, Schema
 from penstock.operators.operator import Rejected
 
 SPILL_ROWS = 20_000
@@ -116,7 +117,7 @@ class Sides(ABC):
         if rejected.kind == "late":
             kept = self._late_of(stream)
             for text, bound in zip(texts, rejected.bounds, strict=True):
-                kept.add((stream, bound, text), text)
+                kept.add((stream, self._shown(bound, rejected.batch.schema, kept.schema), text), text)
             return
         for text, reason in zip(texts, rejected.reasons, strict=True):
             self._keep(stream, operator, reason, text)
@@ -124,6 +125,15 @@ class Sides(ABC):
             self._count(stream, len(rejected.batch))
         else:
             self.failed += len(rejected.batch)
+
+    @staticmethod
+    def _shown(bound: int | Punctuation, schema: Schema, kept: Schema) -> object:
+        """A bound as the late output has it: a tick, or the text of a promise."""
+        if isinstance(bound, int):
+            if kept["bound"].type != STRING:
+                return bound
+            bound = linear(str(schema.time), bound)
+        return promise_text(bound, schema)
 
     def bury(self, stream: str, letter: DeadLetter) -> None:
         """Keep a row that could not be read."""

@@ -23,6 +23,7 @@ from penstock.operators.aggregates.catalogue import find
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import USER, AggregateCall, Column, Expression
 from penstock.plan.nodes import WINDOW_FIELDS, Node, Project, Select, WindowAggregate, window_fields
+from penstock.plan.progressing import progressing
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_window import WindowBinder, tick_window
@@ -177,8 +178,10 @@ class GroupingBinder:
         if self.window_binder is not None:
             return self.window_binder.bind()
         schema = self.scope.node.schema
-        if any(isinstance(bound, Column) and bound.name == schema.time for bound in self.grouping.keys.values()):
-            return tick_window(schema)
+        grouped = {bound.name for bound in self.grouping.keys.values() if isinstance(bound, Column)}
+        for attribute in progressing(self.scope.node):
+            if attribute in grouped:
+                return tick_window(schema, attribute)
         at = next((n for item in self.items for n in item.walk() if aggregate_name(n, self.catalog)), tree)
         raise self._windowless(at, schema)
 

@@ -1,7 +1,7 @@
 """From a window clause to a window: which kind it is, on which attribute, in which units.
 
 A window can only stand on a progressing attribute, since nothing else says when it is complete. The stream's time is
-one; `row-num`, the number of a row by arrival, is another that every stream has.
+one; a stream may declare others; `row-num`, the number of a row by arrival, is one that every stream has.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, Span, longest, show_span
 from penstock.plan.catalog import closest
 from penstock.plan.nodes import ROW_NUMBER, Node, NumberRows
+from penstock.plan.progressing import progressing
 from penstock.plan.rules.by_arrival import numbered
 from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 from penstock.sql.clause import WindowClause
@@ -84,7 +85,7 @@ class WindowBinder:
         if clause.pa:
             return self._partitioned()
         attribute = self._progressing(clause.wa, "wa")
-        domain = self.schema.domain
+        domain = self._domain(attribute)
         if clause.range_all:
             self._only("a landmark window", "range_all", "slide", "wa", "origin")
             return LandmarkWindow(attribute, domain, self._length("slide", domain), self._origin(domain))
@@ -132,14 +133,19 @@ class WindowBinder:
                 hint=f"columns: {', '.join(f.name for f in self.schema.visible)}",
             )
         found = self.schema[bare].name
-        if found != self.schema.time:
+        known = progressing(self.scope.node)
+        if found not in known:
+            others = f", or {', '.join(known[1:])}" if known[1:] else ""
             raise self.error(
                 "The windowing attribute does not progress: nothing says when one of its windows is complete.",
                 parameter,
                 got=name,
-                hint=f"use the stream's time, {self.schema.time}, or declare the stream with time={found!r}",
+                hint=f"use the stream's time, {self.schema.time}{others}, or declare the stream with time={found!r}",
             )
         return found
+
+    def _domain(self, attribute: str) -> Domain:
+        return self.schema[attribute].type.domain or Domain.INTEGER
 
     def _length(self, parameter: str, domain: Domain) -> int:
         span: Span | None = getattr(self.clause, parameter)
@@ -219,13 +225,12 @@ class WindowBinder:
             raise self.error(
                 "SATTR must be row-num or rank of the range attribute.", "sattr", got=str(self.clause.sattr)
             )
-        domain = self.schema.domain
+        domain = self._domain(attribute)
         return SlideByTupleWindow(
             attribute, domain, self._length("range", domain), self._rows("slide"), None if rank else ROW_NUMBER
         )
 
 
-def tick_window(schema: Schema) -> SlidingWindow:
-    """The window that a GROUP BY on the progressing attribute means: one tick."""
-    assert schema.time is not None
-    return SlidingWindow(schema.time, schema.domain, 1, 1)
+def tick_window(schema: Schema, attribute: str) -> SlidingWindow:
+    """The window that a GROUP BY on a progressing attribute means: one tick."""
+    return SlidingWindow(attribute, schema[attribute].type.domain or Domain.INTEGER, 1, 1)

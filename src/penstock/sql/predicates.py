@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.errors import QueryError, StreamError
-from penstock.model.progress import Punctuated
+from penstock.model.progress import Progress, Punctuated, Several
 from penstock.model.schema import Schema
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import Column, Expression
@@ -25,7 +25,28 @@ def source_of(catalog: Catalog, name: str) -> Node | None:
     condition = None
     if isinstance(found.progress, Punctuated):
         condition = punctuation_predicate(found.progress, found.schema, catalog, found.name)
-    return Source(found.name, found.schema, found.progress, found.properties, found.max_ahead, punctuation=condition)
+    conditions = punctuation_predicates(found.progress, found.schema, catalog, found.name)
+    return Source(
+        found.name,
+        found.schema,
+        found.progress,
+        found.properties,
+        found.max_ahead,
+        punctuation=condition,
+        punctuations=conditions,
+    )
+
+
+def punctuation_predicates(
+    progress: Progress, schema: Schema, catalog: Catalog, stream: str
+) -> tuple[Expression | None, ...]:
+    """The bound predicate of each entry of the progress of several attributes; none of any other progress."""
+    if not isinstance(progress, Several):
+        return ()
+    return tuple(
+        punctuation_predicate(how, schema, catalog, stream) if isinstance(how, Punctuated) else None
+        for _, how in progress.entries
+    )
 
 
 def punctuation_predicate(progress: Punctuated, schema: Schema, catalog: Catalog, stream: str) -> Expression:

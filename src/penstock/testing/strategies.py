@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import StreamError
 from penstock.model.batch import Row
-from penstock.model.progress import Progress
+from penstock.model.progress import Single
 from penstock.model.schema import DataType, Schema
 from penstock.model.time import Domain
 from penstock.plan.windows import SlidingWindow
@@ -131,7 +131,7 @@ def cuts(draw: st.DrawFn, n: int, *, max_batches: int = 6) -> list[slice]:
 def arrival_orders(
     draw: st.DrawFn,
     rows: Sequence[Row],
-    progress: Progress,
+    progress: Single,
     *,
     time_index: int = 0,
     domain: Domain = Domain.INTEGER,

@@ -25,6 +25,8 @@ from typing import Any
 from penstock.errors import StreamError, UnsupportedError
 from penstock.model.batch import Row
 from penstock.model.conform import row_json
+from penstock.model.elements import Punctuation, linear
+from penstock.model.letters import promise_text
 from penstock.model.progress import Bounded
 from penstock.model.tdb import TDB, Event
 from penstock.plan.catalog import Catalog
@@ -94,6 +96,7 @@ def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findi
     data: dict[str, Sequence[tuple[Row, bool]]] = {}
     late: Counter[Event] = Counter()
     dead = 0
+    in_words = any(stream.schema.attributes for stream in trial.streams)
     judged_by_time = {n.name for n in trial.plan.walk() if isinstance(n, Source) and not n.by_arrival}
     for stream in trial.streams:
         dead += stream.untimed
@@ -103,7 +106,7 @@ def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findi
             continue
         by_batch = evaluator == "spark streaming"
         judged = stream.judge("batch" if by_batch else "row", trial.catalog)
-        dead += len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead) + len(judged.unjudged)
+        dead += judged.dead
         if by_batch and isinstance(stream.progress, Bounded) and stream.progress.rows is not None:
             found = _late_of(stream.name, got.late if got is not None else TDB())
             data[stream.name] = [(row, False) for row in _without(stream, stream.data(trial.catalog), found)]
@@ -112,7 +115,7 @@ def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findi
             data[stream.name] = judged.data
             if stream.name not in judged_by_time:
                 continue
-            late += Counter(_late_event(stream, row, bound) for row, bound in judged.late)
+            late += Counter(late_event(stream, row, bound, in_words) for row, bound in judged.late)
     came = trial.oracle(data)
     on_spark = evaluator in ("spark batch", "spark streaming")
     result = observable(came.result, trial.plan.schema) if on_spark else came.result
@@ -122,8 +125,14 @@ def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findi
     return Findings(result, TDB(late), dead, buried)
 
 
-def _late_event(stream: Arrivals, row: Row, bound: int) -> Event:
-    return (stream.name, row_json(stream.schema, row)), bound, bound + 1
+def late_event(stream: Arrivals, row: Row, bound: int | Punctuation, in_words: bool) -> Event:
+    """A late row as it is compared; `in_words` where bounds are promises, since several attributes progress."""
+    text = row_json(stream.schema, row)
+    if not isinstance(bound, Punctuation):
+        if not in_words:
+            return (stream.name, text), bound, bound + 1
+        bound = linear(str(stream.schema.time), bound)
+    return (stream.name, text, promise_text(bound, stream.schema)), 0, 1
 
 
 def _late_of(name: str, late: TDB) -> Counter[Event]:

@@ -107,7 +107,7 @@ def run_local(trial: Trial) -> Findings:
                 continue
             rows = stream.timed[step]
             for row in stream.batches[step]:
-                if row[stream.schema.time_index] is None:
+                if row[stream.schema.time_index] is None and not stream.schema.attributes:
                     letter = DeadLetter(f"{stream.schema.time} is null", row_json(stream.schema, row))
                     take(execution.feed(stream.name, letter))
             take(execution.feed(stream.name, _batch(trial, stream, rows, as_rows=step % 2 == 0)))
@@ -127,7 +127,10 @@ def _batch(trial: Trial, stream: Arrivals, rows: Sequence[Row], *, as_rows: bool
 
 def _late_table(table: pa.Table) -> TDB:
     """Late rows as the engines put them out: stream, bound, row as JSON."""
-    return TDB(((stream, row), _tick(bound), _tick(bound) + 1) for stream, bound, row in rows_of(table))
+    return TDB(
+        ((stream, row, bound), 0, 1) if isinstance(bound, str) else ((stream, row), _tick(bound), _tick(bound) + 1)
+        for stream, bound, row in rows_of(table)
+    )
 
 
 def write_batches(folder: str, streams: Sequence[Arrivals]) -> None:

@@ -38,7 +38,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         self.graph = QueryGraph(planned or in_process(plan, catalog), self.builder)
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))
-        self.side = SideOutputs(late_schema(sources[0].schema))
+        self.side = SideOutputs(late_schema(*(s.schema for s in sources)))
         self.graph.side = self.side.take
 
     @property

@@ -31,6 +31,7 @@ from penstock.operators.progress.ingest import RowIngest
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node
+from penstock.plan.progressing import progressing
 from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
 from penstock.runtime.graph import Graph, GraphNode
@@ -124,14 +125,17 @@ class Hosting(Generic[Out]):
                 return
             raise StreamError("A batch has other columns than its stream.", where=stream, got=got.ddl, hint=wanted.ddl)
         if isinstance(item, Punctuation):
-            attribute = self.graph.sources[stream][0].plan.schema.time
-            unknown = [name for name, _ in item.bounds if name != attribute]
+            known = progressing(self.graph.sources[stream][0].plan)
+            unknown = [name for name, _ in item.bounds if name not in known]
             if unknown:
+                one = len(known) == 1
                 raise StreamError(
-                    "A punctuation bounds what is not the stream's time.",
+                    "A punctuation bounds what is not the stream's time."
+                    if one
+                    else "A punctuation bounds what does not progress.",
                     where=stream,
                     got=", ".join(unknown),
-                    hint=f"the time is {attribute}",
+                    hint=f"the time is {known[0]}" if one else f"what progresses is {', '.join(known)}",
                 )
             return
         if not isinstance(item, DeadLetter):

@@ -30,7 +30,7 @@ from penstock.engines.spark.sources import AS_JSON, SparkSource
 from penstock.engines.spark.ticks import ticks_of, time_of
 from penstock.errors import UnsupportedError
 from penstock.model.batch import Batch
-from penstock.model.progress import Bounded, Ordered, Punctuated, span_ticks
+from penstock.model.progress import Bounded, Ordered, Punctuated, Several, span_ticks
 from penstock.operators.progress.ahead import GuardedTracker
 from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.catalog import Catalog
@@ -54,6 +54,7 @@ class Guard:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Every row, with what had been reached before it if it is too far ahead."""
         schema = self.source.schema
+        assert not isinstance(self.source.progress, Several)
         guard = tracker_for(self.source.progress, schema.domain, self.source.max_ahead)
         marks_of = Builder(self.catalog).marks_of(self.source)
         assert isinstance(guard, GuardedTracker)

@@ -25,13 +25,13 @@ from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import late_schema
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
-from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.state import seal, unseal
 from penstock.plan.catalog import Catalog
 from penstock.plan.nodes import Source
 from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import GraphNode, QueryGraph
+from penstock.runtime.showing import tracker_of
 from penstock.runtime.side_outputs import SideOutputs
 
 _ABSENT = object()
@@ -112,8 +112,7 @@ class HostedGraph:
         self.schema = plan.schema
         self.form = ResultForm(plan.schema, plan.properties.insert_only)
         self.sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
-        first = next(iter(self.sources.values()))
-        self.late_schema = late_schema(first.schema)
+        self.late_schema = late_schema(*(source.schema for source in self.sources.values()))
 
     def run(self, arrivals: Arrivals) -> Iterator[tuple[str, bytes]]:
         """Take one micro-batch: rows of all streams first, then their progress."""
@@ -157,8 +156,7 @@ class HostedGraph:
 
     def _summary(self, stream: str, notes: list[Note]) -> Any:
         """What all parts of a stream's micro-batch show together."""
-        source = self.sources[stream]
-        tracker = tracker_for(source.progress, source.schema.domain, source.max_ahead)
+        tracker = tracker_of(self.sources[stream], self.graph.builder)
         summary: Any = None
         for note in notes:
             if note.summary is not None:
@@ -199,7 +197,8 @@ class HostedGraph:
         batches = [o for o in outputs if isinstance(o, Batch)]
         if batches:
             yield "result", pack(self.form.table(concat(self.schema, batches)))
-        bounds = [o.value for o in outputs if isinstance(o, Punctuation) and o.is_linear]
+        promises = [o for o in outputs if isinstance(o, Punctuation) and o.is_linear]
+        bounds = [p.value for p in promises if p.attribute == self.schema.time]
         if bounds:
             yield "punctuation", dump(max(bounds))
         if len(side.late):

@@ -15,7 +15,8 @@ from penstock.engines.spark import entrance
 from penstock.model.batch import Row, rows_of, table_of
 from penstock.model.letters import DEAD_SCHEMA, plain_text, row_text
 from penstock.model.schema import Schema
-from penstock.operators.progress.ingest import AMBIGUOUS_REASON, Ingest
+from penstock.operators.progress.entrance import Ingest
+from penstock.operators.progress.lateness import AMBIGUOUS_REASON, goes_backwards, is_ahead
 from penstock.operators.progress.marks import PunctuationMarks
 from penstock.operators.relational.attempt import by_row
 from penstock.operators.relational.project import ProjectOperator
@@ -74,9 +75,10 @@ class LetterWriter:
                 case entrance.AMBIGUOUS:
                     reasons.append(AMBIGUOUS_REASON)
                 case entrance.BACKWARDS:
-                    reasons.append(ingest.goes_backwards(tick))
+                    reasons.append(goes_backwards(tick, ingest.schema))
                 case _:
-                    reasons.append(ingest.is_ahead(tick))
+                    assert ingest.guard is not None
+                    reasons.append(is_ahead(tick, ingest.guard.max_ahead, ingest.schema))
         return reasons
 
     def _reasons(self, rows: list[Row]) -> list[str]:

@@ -22,18 +22,15 @@ from penstock.engines.spark.wire import Note, dump_note, pack, with_lives
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.model.lived_rows import LivedRows
-from penstock.model.progress import Punctuated
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.operators.progress.marks import DATA, Marks
-from penstock.operators.progress.promises import GroupPromises
-from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Expression
 from penstock.plan.nodes import Source
-from penstock.runtime.builder import Builder, promises_of
+from penstock.runtime.builder import Builder
 from penstock.runtime.column_functions import column_function
 from penstock.runtime.row_functions import row_function
+from penstock.runtime.showing import Showing
 
 PART_ROWS = 500_000
 
@@ -54,29 +51,20 @@ class Mapper:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow`."""
         builder = Builder(self.catalog)
-        marks_of = builder.marks_of(self.source)
-        groups = promises_of(self.source)
-        tracker = tracker_for(self.source.progress, self.source.schema.domain, self.source.max_ahead)
+        showing = Showing(self.source, builder)
         spread = [self._values(e, builder) for e in self.route]
         for part in _parts(batches):
             table, corrupt = self._corrupt(part)
             batch, dead = self._conformed(table)
             dead = corrupt + dead
-            times = batch.times() if len(batch) else np.empty(0, np.int64)
-            marks = marks_of(batch) if marks_of is not None else None
+            shown = showing(batch)
             where = bucket_of([f(batch) for f in spread], len(batch), self.buckets)
-            if isinstance(self.source.progress, Punctuated) and marks is not None:
-                where = np.where(np.asarray(marks) != DATA, 0, where) if len(batch) else where
-            told = Note(tracker.summarise(times, marks), said=self._said(groups, batch, marks))
+            if shown.aside is not None:
+                where = np.where(shown.aside, 0, where)
+            # What is promised travels to every bucket, as the summary does.
+            said = tuple([(each.promise.bounds, each.promise.constants, each.at) for each in shown.said])
+            told = Note(shown.summary, said=said)
             yield self._packed(batch, where, told, tuple((d.reason, d.row) for d in dead), part.num_rows)
-
-    @staticmethod
-    def _said(groups: GroupPromises | None, batch: Batch, marks: Marks) -> tuple[tuple[Any, Any, int], ...]:
-        """What the rows promise of groups; it travels to every bucket, as the summary does."""
-        if groups is None or not len(batch):
-            return ()
-        said = groups.said_in(batch, np.asarray(marks))
-        return tuple([(each.promise.bounds, each.promise.constants, each.at) for each in said])
 
     def _conformed(self, table: pa.Table) -> tuple[Batch, list[DeadLetter]]:
         """The rows in the stream's schema, with their lives, and those that do not fit it."""

@@ -26,7 +26,7 @@ from penstock.model.conform import DeadLetter
 from penstock.model.formats import check_delimiter, file_kind
 from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.lived_rows import LivedRows
-from penstock.model.schema import Schema, timed
+from penstock.model.schema import Schema, progressing, timed
 
 AS_JSON = {"ignoreNullFields": "false", "timeZone": "UTC"}
 """How rows are kept as text: every column, times in UTC."""
@@ -56,6 +56,10 @@ class SparkSource:
         """The source whose rows have the lives that some of its columns tell."""
         read = lives.read_as(self.schema)
         return replace(self, schema=lives.payload(read), lived=(lives, read))
+
+    def with_attributes(self, attributes: Sequence[str]) -> SparkSource:
+        """The source of a stream of which these attributes progress, if there are several."""
+        return replace(self, schema=progressing(self.schema, attributes)) if attributes else self
 
     @property
     def is_streaming(self) -> bool:

@@ -66,8 +66,7 @@ class Hosted:
         single = any(p.distribution == SINGLE for p in self.entrances.values())
         self.buckets = 1 if single else buckets or default_buckets(spark)
         self.named = all(sources[name.lower()].named for name in self.entrances)
-        first = next(iter(self.entrances.values()))
-        self.late_schema = late_schema(first.node.schema)
+        self.late_schema = late_schema(*(p.node.schema for p in self.entrances.values()))
 
     @property
     def settings(self) -> dict[str, str]:

@@ -29,8 +29,8 @@ from penstock.engines.spark.wire import TAGGED, dump, load, pack, unpack
 from penstock.errors import CheckpointError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.schema import Schema
-from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.nodes import Source
+from penstock.runtime.showing import reached_by
 from penstock.storage.folders import OutputFolder, Staging
 from penstock.storage.home import Home
 from penstock.storage.log import DataFile, Record
@@ -201,8 +201,7 @@ def streams_reached(record: Record, sources: Iterable[Source]) -> dict[str, int]
     for source in sources:
         kept = record.trackers.get(source.name)
         if kept is not None:
-            tracker = tracker_for(source.progress, source.schema.domain, source.max_ahead)
-            bound = tracker.bound(load(base64.b64decode(kept["state"])))
+            bound = reached_by(source, load(base64.b64decode(kept["state"])))
             found[source.name] = bound if kept["outside"] is None else max(bound, kept["outside"])
     return found
 

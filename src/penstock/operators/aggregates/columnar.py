@@ -226,6 +226,8 @@ class ColumnarAggregate(Operator):
                 yield from self._close_groups(punctuation.value, chosen)
                 yield from promised_ends(self, self.window, punctuation)
             return
+        if punctuation.attribute != self.attribute:
+            return
         bound = punctuation.value
         state = self._state()
         if self._has_tables_alone(state):

@@ -39,6 +39,8 @@ class WindowAggregateOperator(Operator):
         if not punctuation.is_linear:
             yield from self._punctuate_groups(punctuation)
             return
+        if punctuation.attribute != self.grouping.schema.time:
+            return
         bound = punctuation.value
         yield from self._put_out(self.close(bound))
         out = END_OF_TIME if bound == END_OF_TIME else self.window.output_bound(bound)

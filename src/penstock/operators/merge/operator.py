@@ -90,8 +90,8 @@ class MergeOperator(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """An input has come further; what that freezes is put right, then the output's own bound follows."""
-        if not punctuation.is_linear:
-            return
+        if not self.is_on_time(punctuation):
+            return  # rows are kept back, so what is promised of other attributes or of some groups does not hold here
         head = self._head()
         before: int = getattr(head, "frozen", MIN_TICK)
         shown = head.stable

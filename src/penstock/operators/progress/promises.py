@@ -104,7 +104,7 @@ class GroupPromises:
         """The greatest bound that a frontier promises of each row."""
         bounds = np.full(len(batch), MIN_TICK, np.int64)
         for columns in frontier.groupings(self.attribute):
-            codes, keys = self._coded(batch, columns)
+            codes, keys = coded_keys(self.schema, batch, columns)
             starts = [frontier.bound_of(self.attribute, columns, key) for key in keys]
             np.maximum(bounds, np.array(starts, np.int64)[codes], out=bounds)
         return bounds
@@ -115,7 +115,7 @@ class GroupPromises:
         for each in said:
             by_columns.setdefault(tuple([name for name, _ in each.promise.constants]), []).append(each)
         for columns, own in by_columns.items():
-            codes, keys = self._coded(batch, columns)
+            codes, keys = coded_keys(self.schema, batch, columns)
             order = np.argsort(codes, kind="stable")
             edges = np.searchsorted(codes[order], np.arange(len(keys) + 1))
             for each in own:
@@ -124,12 +124,13 @@ class GroupPromises:
                 after = alike[np.searchsorted(alike, each.place, side="right") :]
                 bounds[after] = np.maximum(bounds[after], each.bound)
 
-    def _coded(self, batch: Batch, columns: Sequence[str]) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
-        """A code per row for its values in some columns, and what the codes stand for."""
-        codes = np.zeros(len(batch), np.int64)
-        keys: list[tuple[Any, ...]] = [()]
-        for name in columns:
-            found = SourceMarks(self.schema.index(name))(batch)
-            both, codes = np.unique(codes * len(found.sources) + found.codes, return_inverse=True)
-            keys = [(*keys[n // len(found.sources)], found.sources[n % len(found.sources)]) for n in both.tolist()]
-        return codes, keys
+
+def coded_keys(schema: Schema, batch: Batch, columns: Sequence[str]) -> tuple[np.ndarray, list[tuple[Any, ...]]]:
+    """A code per row for its values in some columns, and what the codes stand for."""
+    codes = np.zeros(len(batch), np.int64)
+    keys: list[tuple[Any, ...]] = [()]
+    for name in columns:
+        found = SourceMarks(schema.index(name))(batch)
+        both, codes = np.unique(codes * len(found.sources) + found.codes, return_inverse=True)
+        keys = [(*keys[n // len(found.sources)], found.sources[n % len(found.sources)]) for n in both.tolist()]
+    return codes, keys

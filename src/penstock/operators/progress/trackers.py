@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, span_ticks
+from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Single, span_ticks
 from penstock.model.time import MIN_TICK, Domain, earlier
 from penstock.operators.progress.ahead import GuardedTracker
 from penstock.operators.progress.marks import PUNCTUATION, Marks
@@ -44,13 +44,13 @@ class Tracker(Protocol):
         """The bound that precedes each row, and the state after them all."""
 
 
-def tracker_for(progress: Progress, domain: Domain, max_ahead: int | None = None) -> Tracker:
+def tracker_for(progress: Single, domain: Domain, max_ahead: int | None = None) -> Tracker:
     """The tracker of a configuration; with `max_ahead`, one that is spared the rows further ahead than that."""
     plain = _tracker(progress, domain)
     return plain if max_ahead is None else GuardedTracker(plain, max_ahead, isinstance(progress, Punctuated))
 
 
-def _tracker(progress: Progress, domain: Domain) -> Tracker:
+def _tracker(progress: Single, domain: Domain) -> Tracker:
     match progress:
         case Ordered():
             return DelayTracker(0)

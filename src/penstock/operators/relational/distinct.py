@@ -60,8 +60,8 @@ class DistinctOperator(Operator):
         return bound
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
-        """Forget the pages that lie wholly below the bound; what is promised of some rows is passed on."""
-        if not punctuation.is_linear:
+        """Forget the pages that lie wholly below the bound; what else is promised is passed on: rows are left out."""
+        if not self.is_on_time(punctuation):
             yield punctuation
             return
         spans: list[int] = self.pages.get("spans") or []

@@ -1,7 +1,8 @@
 """Meld: bag union that passes rows through at once, and punctuation as the least bound of its inputs.
 
-Thesis 8.2, Fig. 8-2. What is promised of some groups is kept per input as a frontier, from the first such promise on: a
-promise goes on as far as every other input makes it too, of these groups or of more.
+Thesis 8.2, Fig. 8-2. What is promised of some groups, or of other attributes than the time, is kept per input as a
+frontier, from the first such promise on: a promise goes on as far as every other input makes it too, of these groups or
+of more.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class MeldOperator(Operator):
         super().__init__(schema)
         self.ports = ports
         self.names = [_names(each, schema) for each in inputs or [schema] * ports]
+        self.times = [each.time for each in inputs or [schema] * ports]
         self.passed_on = BoundMemory()
 
     def process(self, port: int, batch: Batch) -> Outputs:
@@ -38,9 +40,10 @@ class MeldOperator(Operator):
         return bound
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
-        """Pass on the least bound when it has moved, and what all inputs promise of some groups."""
+        """Pass on the least bound when it has moved, and what all inputs promise besides."""
         bounds: list[int] = self.pages.get("inputs") or [MIN_TICK] * self.ports
-        if punctuation.is_linear:
+        on_time = punctuation.is_linear and punctuation.attribute == self.times[port]
+        if on_time:
             if punctuation.value <= bounds[port]:
                 return
             bounds[port] = punctuation.value
@@ -52,7 +55,7 @@ class MeldOperator(Operator):
         else:
             promises = carried(punctuation, self.names[port])
         kept: list[Frontier | None] = [self.pages.get(f"{PROMISES}{at}") for at in range(self.ports)]
-        if punctuation.is_linear and not any(kept):
+        if on_time and not any(kept):
             return
         frontiers = [f or Frontier([self.output_bound(b)]) for f, b in zip(kept, bounds, strict=True)]
         for promise in promises:
@@ -66,7 +69,7 @@ class MeldOperator(Operator):
         for other in others:
             met = list(Frontier([both for each in met for both in other.meet(each)]))
         for each in met:
-            if not each.is_linear and self.passed_on.promise(self.pages, each):
+            if not self.is_on_time(each) and self.passed_on.promise(self.pages, each, self.schema.time):
                 yield each
 
 

@@ -1,8 +1,9 @@
 """Project and Apply: new columns from expressions and user functions.
 
-The time column is always among them, so progress passes on; what is promised of some groups passes on where the columns
-that tell them apart are among them too, as they are. A row of which some column has no value, since evaluating it
-fails, is given back as failed, with the reason of the first such column.
+The time column is always among them, so progress passes on; what is promised of some groups, or of other attributes,
+passes on where their columns are among them too, as they are. Another attribute that progresses may become the time. A
+row of which some column has no value, since evaluating it fails, is given back as failed, with the reason of the first
+such column.
 
 Lives pass through: an insert and its adjusts are the same row, so they become the same row.
 """
@@ -31,10 +32,19 @@ class ProjectOperator(Stateless):
         by_rows: RowsFunction,
         by_column: ColumnFunction,
         names: Mapping[str, Sequence[str]] | None = None,
+        *,
+        moves_time: bool = False,
     ) -> None:
-        """The two functions compute the same, by rows and by columns; `names` are those that columns survive under."""
+        """The two functions compute the same, by rows and by columns; `names` are those that columns survive under.
+
+        With `moves_time` another attribute becomes the time.
+        """
         super().__init__(schema, names)
-        self.by_rows, self.by_column = by_rows, by_column
+        self.by_rows, self.by_column, self.moves_time = by_rows, by_column, moves_time
+
+    def feedback(self, bound: int) -> int | None:
+        """What ends before a bound on another attribute may start at any time of the input."""
+        return None if self.moves_time else super().feedback(bound)
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Compute in the form at hand."""

@@ -64,7 +64,7 @@ class SettleOperator(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Put out what is final and next in order, then say how far that is."""
-        if not punctuation.is_linear:
+        if not self.is_on_time(punctuation):
             return
         bound = punctuation.value
         reached = bound

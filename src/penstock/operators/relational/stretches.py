@@ -58,7 +58,7 @@ class StretchesOperator(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Put out the stretches that the bound has passed, in order of start, then say how far that is."""
-        if not punctuation.is_linear:
+        if not self.is_on_time(punctuation):
             return
         bound = punctuation.value
         known: list[Stretch] = []

@@ -1,0 +1,80 @@
+"""Which attributes of what comes out of a node progress, and which bounds on them somebody can use.
+
+A window can stand on any attribute that progresses. A stream declares its own; they survive where their columns pass
+through as they are: selections, projections that keep or rename them, unions of streams in which both have them in the
+same place, duplicate elimination, which leaves rows out. Whatever keeps rows back or makes new ones (windows, merges,
+numbering, settling) has its time alone.
+
+A consumer that reads bounds of one attribute has no use for those of others (thesis 8.1, the Describe idea): a window
+for those of the attribute it stands on. Where the rows of a stream are the result, bounds on all of them are of use.
+"""
+
+from __future__ import annotations
+
+from penstock.plan.expressions import Column
+from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
+from penstock.plan.useful import EVERY, Useful, useful_below
+
+Wanted = dict[str, Useful]
+"""Per attribute that somebody can use bounds of, the step and origin of those that are of use."""
+
+
+def progressing(node: Node) -> tuple[str, ...]:
+    """The attributes that progress, the time first."""
+    found = _attributes(node)
+    time = node.schema.time
+    return (*((time,) if time is not None else ()), *(name for name in found if name != time))
+
+
+def _attributes(node: Node) -> tuple[str, ...]:
+    match node:
+        case Source():
+            return node.schema.attributes
+        case Select(input=below):
+            return progressing(below)
+        case Distinct(input=below) if node.schema.lives is None:
+            return progressing(below)
+        case Project(input=below, columns=columns):
+            known = set(progressing(below))
+            return tuple(name for name, e in columns if isinstance(e, Column) and e.name in known)
+        case Union(branches=branches):
+            places = [{b.schema.index(name) for name in progressing(b)} for b in branches]
+            return tuple(node.schema.names[at] for at in sorted(set.intersection(*places)))
+        case _:
+            return ()
+
+
+def wanted_above(plan: Node) -> Wanted:
+    """What whoever is given the result can use: every bound on what progresses."""
+    return dict.fromkeys(progressing(plan), EVERY)
+
+
+def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
+    """The bounds on attributes of an input that a node, or somebody above it, can use."""
+    below = node.inputs[port]
+    time = str(below.schema.time)
+    match node:
+        case Select():
+            return above
+        case Distinct() if node.schema.lives is None:
+            return {**above, time: EVERY}
+        case Project(columns=columns):
+            found: Wanted = {}
+            for name, expression in columns:
+                if name in above and isinstance(expression, Column):
+                    found[expression.name] = _either(found.get(expression.name), above[name])
+            if not node.moves_time and node.time in above:
+                found[time] = above[node.time]
+            return found
+        case Union():
+            names = dict(zip(node.schema.names, below.schema.names, strict=True))
+            return {names[name]: useful for name, useful in above.items()}
+        case Merge() | NumberRows() | Settle():
+            return {time: EVERY}
+        case _:
+            return {time: useful_below(node, above.get(str(node.schema.time), EVERY))}
+
+
+def _either(one: Useful | None, other: Useful) -> Useful:
+    """What is of use to two consumers."""
+    return other if one is None or one == other else EVERY
