@@ -17,25 +17,12 @@ from decimal import Decimal
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.model.reading import read_text
-from penstock.model.schema import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    MAX_PRECISION,
-    STRING,
-    TIMESTAMP,
-    VOID,
-    DataType,
-    decimal,
-)
-from penstock.model.text import read_timestamp
+from penstock.model.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, VOID, DataType
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Call, Expression, Literal, balanced, conjunction, is_deeper
 from penstock.plan.like import wrong_escape
 from penstock.plan.typing import arithmetic_type, common_type, converted
+from penstock.sql.bind_constant import CONSTANTS, date, timestamp
 from penstock.sql.bind_function import FUNCTIONS, interval_ticks
 from penstock.sql.dialect import NESTING
 from penstock.sql.reading import Reading, shown
@@ -119,53 +106,6 @@ class ExpressionBinder:
         if is_deeper(bound, NESTING, MOST_PARTS):
             raise self._too_much(node)
 
-    # Constants
-
-    def null(self, node: exp.Expr) -> Expression:
-        """NULL."""
-        return Literal(None, VOID)
-
-    def boolean(self, node: exp.Expr) -> Expression:
-        """TRUE and FALSE."""
-        return Literal(bool(self.reading.value(node, "this")), BOOLEAN)
-
-    def literal(self, node: exp.Expr) -> Expression:
-        """A text or a number, in the narrowest type that Spark gives it."""
-        text = str(self.reading.value(node, "this"))
-        if self.reading.flag(node, "is_string"):
-            return Literal(text, STRING)
-        try:
-            if "e" in text.lower():
-                number = float(text)
-                if abs(number) == float("inf"):
-                    raise ValueError(text)
-                return Literal(number, DOUBLE)
-            return self._exact(text)
-        except ValueError:
-            shortened = text if len(text) <= 50 else text[:47] + "..."
-            raise self.error(
-                "Not a number that a type can hold.", node, got=shortened, hint="38 digits, or 1.8e308"
-            ) from None
-
-    @staticmethod
-    def _exact(text: str) -> Literal:
-        if "." in text:
-            if len(text) > 2 * MAX_PRECISION:
-                raise ValueError(text)
-            value = Decimal(text)
-            scale = max(-int(value.as_tuple().exponent), 0)
-            digits = max(len(value.as_tuple().digits), scale)
-            if digits > MAX_PRECISION:
-                raise ValueError(text)
-            return Literal(value, decimal(digits, scale))
-        digits = len(text.lstrip("0"))
-        if digits > MAX_PRECISION:
-            raise ValueError(text)
-        number = int(text)
-        if number >= 2**63:
-            return Literal(Decimal(number), decimal(digits, 0))
-        return Literal(number, INT if number < 2**31 else BIGINT)
-
     def paren(self, node: exp.Expr) -> Expression:
         """What stands in parentheses."""
         return self.bind(self.reading.need(node, "this"))
@@ -225,13 +165,13 @@ class ExpressionBinder:
 
     def _alike(self, left: Expression, right: Expression, node: exp.Expr) -> tuple[Expression, Expression]:
         if left.type == TIMESTAMP and isinstance(right, Literal) and right.type == STRING:
-            return left, self.timestamp(right, node)
+            return left, timestamp(self, right, node)
         if right.type == TIMESTAMP and isinstance(left, Literal) and left.type == STRING:
-            return self.timestamp(left, node), right
+            return timestamp(self, left, node), right
         if left.type == DATE and isinstance(right, Literal) and right.type == STRING:
-            return left, self.date(right, node)
+            return left, date(self, right, node)
         if right.type == DATE and isinstance(left, Literal) and left.type == STRING:
-            return self.date(left, node), right
+            return date(self, left, node), right
         common = common_type(left.type, right.type)
         if common is None:
             raise self.error(
@@ -241,20 +181,6 @@ class ExpressionBinder:
         if (common.is_fractional or common == TIMESTAMP) and VOID not in (left.type, right.type):
             return converted(left, common), converted(right, common)
         return left, right
-
-    def timestamp(self, literal: Literal, node: exp.Expr) -> Literal:
-        """A text literal as a time."""
-        try:
-            return Literal(read_timestamp(str(literal.value)), TIMESTAMP)
-        except ValueError:
-            raise self.error("Not a timestamp.", node, got=str(literal), hint="write '2026-01-31 12:00:00'") from None
-
-    def date(self, literal: Literal, node: exp.Expr) -> Literal:
-        """A text literal as a date."""
-        value = read_text(str(literal.value), DATE)
-        if value is None:
-            raise self.error("Not a date.", node, got=str(literal), hint="write '2026-01-31'")
-        return Literal(value, DATE)
 
     def between(self, node: exp.Expr) -> Expression:
         """At least the one and at most the other."""
@@ -386,9 +312,7 @@ class ExpressionBinder:
 Handler = Callable[[ExpressionBinder, exp.Expr], Expression | None]
 
 BINDERS: dict[type[exp.Expr], Handler] = {
-    exp.Null: ExpressionBinder.null,
-    exp.Boolean: ExpressionBinder.boolean,
-    exp.Literal: ExpressionBinder.literal,
+    **CONSTANTS,
     exp.Paren: ExpressionBinder.paren,
     exp.Neg: ExpressionBinder.negation,
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder.arithmetic),

@@ -15,6 +15,7 @@ from penstock.model.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, 
 from penstock.model.time import Domain, parse_span
 from penstock.plan.expressions import USER, Call, Expression, Literal
 from penstock.plan.typing import can_cast, converted
+from penstock.sql.bind_constant import date, timestamp
 from penstock.sql.reading import shown
 from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, WINDOW_FUNCTIONS
 
@@ -158,9 +159,9 @@ def cast(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     except StreamError as error:
         raise binder.error(error.what, node, got=error.got, hint=error.hint) from None
     if isinstance(value, Literal) and value.type == STRING and target == TIMESTAMP:
-        return binder.timestamp(value, node)
+        return timestamp(binder, value, node)
     if isinstance(value, Literal) and value.type == STRING and target == DATE and value.value is not None:
-        return binder.date(value, node)
+        return date(binder, value, node)
     if not can_cast(value.type, target):
         raise binder.error("This cast is not supported.", node, got=f"{value.type} to {target}")
     try:

@@ -13,37 +13,33 @@ for rows not yet brought down, one for the rest.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import EvaluationError, reason_of
-from penstock.model.batch import Batch, Row
+from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.aggregates.closing_groups import Ahead, Part
-from penstock.operators.aggregates.emission import PORTION, failed_groups, promised_ends
+from penstock.operators.aggregates.emission import PORTION, promised_ends
 from penstock.operators.aggregates.group_codes import GroupCodes
 from penstock.operators.aggregates.measures import Array, Measure, Result, infinite, values_of
 from penstock.operators.aggregates.pane_numbers import compress, put_together, sized
-from penstock.operators.aggregates.row_code import Groups, absorber, emitter
+from penstock.operators.aggregates.pane_windows import PaneWindows
+from penstock.operators.aggregates.row_code import Groups, absorber
+from penstock.operators.aggregates.row_tables import RowTables
 from penstock.operators.aggregates.slide import Slide
 from penstock.operators.aggregates.sliding_total import Pane, SlidingTotal
-from penstock.operators.aggregates.window_tables import Block, WindowTables, of_groups
-from penstock.operators.operator import BoundMemory, Operator, Output, Outputs
-from penstock.operators.state import Pages
+from penstock.operators.aggregates.window_tables import Block, WindowTables
+from penstock.operators.operator import BoundMemory, Operator, Outputs
 from penstock.operators.windows.sliding import Sliding
 
 MIN_COLUMNAR = 32
 MAX_PENDING = 50_000
-BLOCK = 64
-"""So many windows are put together at a time."""
-ALIKE = 8
-"""From so many windows on that hold the same panes, they are put together as one."""
 SPARE_CODES = 1024
 """So many codes of dead groups, and as many again as are alive, may wait before living ones are renumbered."""
 
@@ -74,7 +70,8 @@ class ColumnarAggregate(Operator):
         self.sliding = SlidingTotal(measures)
         self.passed_on = BoundMemory()
         self.absorb, self._forget_pane = absorber(window, time, keys, measures, self._start_pane)
-        self._emit_rows = emitter(len(keys), results)
+        self._windows = PaneWindows(window, self.sliding)
+        self._row_tables = RowTables(schema, window, len(keys), results)
         self._tables = WindowTables(schema, window, len(keys), measures, results)
         self._codes: GroupCodes | None = None
         self._kept_codes = 0
@@ -264,31 +261,10 @@ class ColumnarAggregate(Operator):
         self._forget_pane()
         self.pages.put("pending", pending)
         reached = closing[-1] + 1 if first_open is None else first_open
-        results = self._results(state, taken)
+        results = self._row_tables.of(taken, state.closed)
         state.closed = reached if state.closed is None else max(state.closed, reached)
         self._save(state)
         yield from results
-
-    def _results(self, state: Slide, tables: dict[int, Groups]) -> Outputs:
-        """The results of tables that are windows, without those that count as closed."""
-        rows: list[Row] = []
-        failed: list[tuple[Row, str]] = []
-        for pane, groups in tables.items():
-            if state.closed is None or pane >= state.closed:
-                self._emit(pane, groups, rows, failed)
-        made: list[Output] = [Batch(self.schema, rows)] if rows else []
-        return [*made, failed_groups(self.schema, len(self.keys), failed)] if failed else made
-
-    def _emit(self, pane: int, groups: Groups, rows: list[Row], failed: list[tuple[Row, str]]) -> None:
-        start, end = self.window.extent(pane)
-        try:
-            rows += self._emit_rows(pane, start, end, groups)
-        except EvaluationError:
-            for key, numbers in groups.items():
-                try:
-                    rows += self._emit_rows(pane, start, end, {key: numbers})
-                except EvaluationError as error:
-                    failed.append(((pane, start, end, *key), reason_of(error)))
 
     def _close(self, state: Slide, bound: int) -> Outputs:
         if not state.panes:
@@ -299,7 +275,7 @@ class ColumnarAggregate(Operator):
             return
         blocks: list[Block] = []
         held = 0
-        windows = self._windows(state, min(first_open, last + 1), self.pages, len(self.codes))
+        windows = self._windows.blocks(state, min(first_open, last + 1), self.pages, len(self.codes))
         ahead = Ahead.of(self.pages, self.codes)
         while True:
             with infinite():
@@ -345,7 +321,7 @@ class ColumnarAggregate(Operator):
         end = last + 1 if first_open is None else min(first_open, last + 1)
         ahead = Ahead.of(self.pages, part.codes)
         with infinite():
-            blocks = list(self._windows(part.state, end, part.pages, len(part.codes)))
+            blocks = list(self._windows.blocks(part.state, end, part.pages, len(part.codes)))
             blocks = [block for block in map(ahead.without, blocks) if len(block[0])] if ahead is not None else blocks
             results = list(self._tables.of(blocks, part.codes)) if blocks else []
         part.let_go(state, self.pages, self.window, self.sliding, first_open)
@@ -367,56 +343,7 @@ class ColumnarAggregate(Operator):
         if taken:
             self._forget_pane()
             self.pages.put("pending", pending)
-            yield from self._results(state, taken)
-
-    def _windows(self, state: Slide, end: int, pages: Pages, size: int) -> Iterator[Block]:
-        """The windows that have groups, in blocks; there are `size` groups, and the panes are in `pages`."""
-        wids: list[int] = []
-        block: list[list[Array]] = []
-        wid = self.window.first_of_pane(state.panes[0])
-        if state.closed is not None:
-            wid = max(wid, state.closed)
-        while wid < end:
-            lo = bisect_left(state.panes, self.window.first_pane(wid))
-            hi = bisect_left(state.panes, self.window.end_pane(wid))
-            if lo == hi:
-                wid = max(wid + 1, self.window.first_of_pane(state.panes[hi])) if hi < len(state.panes) else end
-                continue
-            if self.window.panes_per_window == 1:
-                codes, numbers = pages.get(f"p{state.panes[lo]}")
-                yield np.full(len(codes), wid), codes, numbers
-                wid += 1
-                continue
-            numbers = self.sliding.advance(state.totals, state.panes, lo, hi, size, pages)
-            following = min(self._next_change(state.panes, lo, hi), end)
-            if following - wid < ALIKE:
-                wids.append(wid)
-                block.append([n.copy() for n in numbers])
-            if len(block) == BLOCK or (block and following - wid >= ALIKE):
-                yield of_groups(wids, block)
-                wids, block = [], []
-            if following - wid >= ALIKE:
-                yield from self._alike(wid, following, numbers)
-                wid = following
-            else:
-                wid += 1
-        if block:
-            yield of_groups(wids, block)
-
-    def _next_change(self, panes: list[int], lo: int, hi: int) -> int:
-        """The first window after one with these panes that has others."""
-        loses = self.window.last_of_pane(panes[lo]) + 1
-        return loses if hi == len(panes) else min(loses, self.window.first_of_pane(panes[hi]))
-
-    def _alike(self, wid: int, end: int, numbers: list[Array]) -> Iterator[Block]:
-        """A run of windows that hold the same panes, and so the same numbers."""
-        codes = np.flatnonzero(numbers[0])
-        present = [n[codes] for n in numbers]
-        step = max(PORTION // len(codes), 1)
-        for start in range(wid, end, step):
-            count = min(step, end - start)
-            repeated = [np.concatenate([n] * count) if len(codes) > 1 else np.repeat(n, count, axis=0) for n in present]
-            yield np.repeat(np.arange(start, start + count), len(codes)), np.tile(codes, count), repeated
+            yield from self._row_tables.of(taken, state.closed)
 
     def _give_up(self, state: Slide, first_needed: int) -> None:
         """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""
