@@ -30,6 +30,8 @@ def test_goes_on_from_its_checkpoint(spark: Any, tmp_path: Path) -> None:
 
     assert scenario.output(tmp_path) == scenario.expected()
     assert second.progress.items() >= scenario.expected_counts().items()
+    *_, source = second.progress.operators
+    assert source.rows_out == scenario.expected_counts()["on_time"], "statistics of both starts"
 
 
 COLUMNS = "ts bigint, k string, v int, other double"
