@@ -31,6 +31,8 @@ from penstock.model.time import END_OF_TIME, Domain
 from penstock.operators.progress.ingest import RowIngest
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
+from penstock.plan.explain import explain
+from penstock.plan.kept import kept_as
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
@@ -40,6 +42,7 @@ from penstock.runtime.graph import QueryGraph
 from penstock.runtime.lane import Lane, at_rest, lane_of
 from penstock.runtime.pulling import Exhausted, Pulling
 from penstock.runtime.side_outputs import SideOutputs
+from penstock.runtime.taking_up import kept_in
 
 __all__ = ["DEAD_SCHEMA", "Counts", "LocalExecution", "Opener", "SideOutputs", "late_schema"]
 
@@ -58,7 +61,8 @@ class LocalExecution:
         check(plan, "in-process", SUPPORT)
         self.plan = plan
         self.builder = Builder(catalog)
-        self.graph = QueryGraph(planned or in_process(plan, catalog), self.builder)
+        self.planned = planned or in_process(plan, catalog)
+        self.graph = QueryGraph(self.planned, self.builder)
         self.lanes: dict[str, Lane] = {}
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))
@@ -185,9 +189,30 @@ class LocalExecution:
             return self.graph.snapshot()
 
     def restore(self, snapshot: bytes) -> None:
-        """Take up the state of a snapshot of the same query."""
+        """Take up the state of a snapshot of the same query, which may fix how it runs: `explain` then says so.
+
+        That takes an execution to which nothing was fed yet.
+        """
         with self._alone():
-            self.graph.restore(snapshot)
+            planned = in_process(self.plan, self.builder.catalog, kept=kept_in(snapshot))
+            if not _runs_alike(planned, self.planned):
+                if self.lanes or self._read:
+                    raise StreamError(
+                        "The state in the snapshot is of another algorithm or order than this execution's.",
+                        where=self.plan.label,
+                        got="an execution to which rows were fed, or of which a pusher was taken",
+                        hint="restore into a fresh q.execution(), and take pushers afterwards",
+                    )
+                graph = QueryGraph(planned, self.builder)
+                graph.restore(snapshot)
+                graph.side = self.side.take
+                self.graph, self.planned = graph, planned
+            else:
+                self.graph.restore(snapshot)
+
+    def explain(self) -> str:
+        """The plan as a tree, as this execution runs it."""
+        return explain(self.planned)
 
     def run(
         self,
@@ -381,6 +406,12 @@ def _opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item]:
         return opener()
     except Exception as error:  # it is the user's code
         raise _failed(name, error)  # noqa: B904 - which has its cause
+
+
+def _runs_alike(one: Physical, other: Physical) -> bool:
+    """Whether two plans of a query are run by operators that keep the same pages."""
+    forms = [[(p.identity, kept_as(p.algorithm)) for p in plan.walk()] for plan in (one, other)]
+    return forms[0] == forms[1]
 
 
 def _never() -> bool:
