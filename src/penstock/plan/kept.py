@@ -22,6 +22,7 @@ from penstock.operators.aggregates.wid import WidAggregate
 from penstock.plan.cost import COLUMNAR, DIFFERENTIAL, PANED, WID, Choice
 from penstock.plan.identity import identities
 from penstock.plan.nodes import Node, Union
+from penstock.plan.physical import Physical
 
 BRANCHES = 6
 """A union of more branches stays as it is written."""
@@ -33,9 +34,14 @@ _WRITTEN_BY = {
 """The algorithms that write, and read, pages of a kind."""
 
 
-def kept_as(algorithm: str) -> str:
-    """The kind of the pages of an algorithm for aggregates; of any other, which has no choice, the algorithm."""
-    return next((kind for kind, names in _WRITTEN_BY.items() if algorithm in names), algorithm)
+def runs_alike(one: Physical, other: Physical) -> bool:
+    """Whether two plans of a query are run by operators that keep the same pages."""
+
+    def kept_as(algorithm: str) -> str:
+        return next((kind for kind, names in _WRITTEN_BY.items() if algorithm in names), algorithm)
+
+    forms = [[(p.identity, kept_as(p.algorithm)) for p in plan.walk()] for plan in (one, other)]
+    return forms[0] == forms[1]
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from penstock.operators.progress.ingest import RowIngest
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.explain import explain
-from penstock.plan.kept import kept_as
+from penstock.plan.kept import runs_alike
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
@@ -195,7 +195,7 @@ class LocalExecution:
         """
         with self._alone():
             planned = in_process(self.plan, self.builder.catalog, kept=kept_in(snapshot))
-            if not _runs_alike(planned, self.planned):
+            if not runs_alike(planned, self.planned):
                 if self.lanes or self._read:
                     raise StreamError(
                         "The state in the snapshot is of another algorithm or order than this execution's.",
@@ -406,12 +406,6 @@ def _opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item]:
         return opener()
     except Exception as error:  # it is the user's code
         raise _failed(name, error)  # noqa: B904 - which has its cause
-
-
-def _runs_alike(one: Physical, other: Physical) -> bool:
-    """Whether two plans of a query are run by operators that keep the same pages."""
-    forms = [[(p.identity, kept_as(p.algorithm)) for p in plan.walk()] for plan in (one, other)]
-    return forms[0] == forms[1]
 
 
 def _never() -> bool:
