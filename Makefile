@@ -16,7 +16,7 @@ PROCESSES ?= 2
 KILLS ?= 60
 BATCHES ?= 5000
 
-.PHONY: help demo test lint docs bench papers bench-peers figures test-slow months test-cluster fuzz clean venv java
+.PHONY: help demo test test-quick lint docs bench papers bench-peers figures test-slow months test-cluster fuzz clean venv java
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,6 +26,11 @@ demo: java .venv/.installed-core ## Run the demonstration
 
 test: java lint ## Check style, types and layers, then run the tests
 	@$(WITH_JAVA) $(PYTEST) -m "not cluster and not slow" -n $(PROCESSES) --dist loadscope --no-loadscope-reorder $(ARGS)
+
+test-quick: .venv/.installed-test ## Run the tests that need neither Java nor Spark nor a server, with fewer examples: two minutes
+	@PENSTOCK_PROFILE=quick $(PYTEST) -p tests.without_spark -m "not spark and not s3 and not cluster and not slow" \
+		--ignore tests/spark --ignore tests/engines --ignore tests/cluster --ignore tests/bench --ignore tests/papers \
+		-n $(PROCESSES) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.installed-test ## Check style, types and layers only
 	$(BIN)/ruff check --quiet .

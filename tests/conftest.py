@@ -50,5 +50,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid}: a test must have the same name in every process; give it ids=…")
         if item.get_closest_marker("spark") and not WITH_SPARK.match(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid}: a test that needs Spark belongs to the files that {WITH_SPARK} is")
+        values = (
+            item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+        )
+        if "s3" in getattr(item, "fixturenames", ()) or "s3" in [v for v in values if isinstance(v, str)]:
+            item.add_marker(pytest.mark.s3)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: WITH_SPARK.match(item.nodeid) is None)

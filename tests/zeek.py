@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 
 from penstock.model.batch import Row
+from penstock.model.progress import bounded
 from penstock.model.schema import Schema, schema_of
 from penstock.model.tdb import TDB
 from penstock.model.time import SECOND
 from penstock.plan.nodes import Node
 from penstock.reference import evaluate
+from penstock.reference.lateness import judge
 
 LOG = Path(__file__).resolve().parents[2] / "shared" / "data" / "zeek_dns.log.gz"
 SQL = "SELECT query, count(*) AS n [RANGE 5 minutes, SLIDE 1 minute, WA ts] FROM dns GROUP BY query"
@@ -83,3 +85,10 @@ def behind(rows: list[Row], seconds: int) -> Counter[int]:
             found[number] += 1
         greatest = time if greatest is None else max(greatest, time)
     return found
+
+
+def behind_by_batch(batches: list[list[Row]], seconds: int) -> Counter[int]:
+    """The rows that are late by the batches before their own, as the oracle judges."""
+    progress = bounded(f"{seconds} seconds")
+    judged = judge(progress, SCHEMA.time_index, batches, granularity="batch", domain=SCHEMA.domain)
+    return Counter(int(str(row[0])) for row, _ in judged.late)

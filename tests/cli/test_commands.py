@@ -108,3 +108,28 @@ def test_an_option_for_a_stream_that_is_not_given_is_told(place: int) -> None:
     with pytest.raises(StreamError, match="for a stream that is not given") as error:
         streams(*given)
     assert (error.value.got, error.value.hint) == ("mian=x", "the streams are main")
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["explain"], ["Aggregate count(*)", "in-process: columnar, cost", "Source s (time t, ordered())"]),
+        (["run", "--json"], ['"k": "a", "n": 2', '"k": "b", "n": 1']),
+        (["run"], ["window_end", "120"]),
+    ],
+    ids=lambda v: " ".join(v)[:12],
+)
+def test_a_query_in_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    command: list[str], expected: list[str],
+) -> None:  # fmt: skip
+    path = tmp_path / "x.csv"
+    path.write_text("t,k\n61,a\n62,a\n70,b\n")
+    arguments = [command[0], SQL, "-s", f"s={path}", "--time", "t", "--engine", "local", *command[1:]]
+    monkeypatch.setattr(sys, "argv", ["penstock", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr().out
+    assert not ended.value.code
+    for part in expected:
+        assert part in printed

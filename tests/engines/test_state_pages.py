@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.engines.spark.host import StatePages
-from penstock.engines.spark.manifest import check_manifest, keep_manifest, manifest_of
+from penstock.engines.spark.manifest import check_manifest, keep_manifest, kept_at, manifest_of
 from penstock.errors import CheckpointError
 from penstock.model.batch import Batch
 from penstock.model.plain import decode, encode
@@ -17,6 +17,7 @@ from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.plan.nodes import WindowAggregate
 from penstock.plan.planner import in_process, spark_streaming
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import GraphNode, QueryGraph
@@ -183,6 +184,50 @@ def test_a_manifest_of_a_newer_or_another_algorithm_is_told_before_anything_star
         kinds = {i: had if kind == "columnar panes" else [kind, version] for i, (kind, version) in now["kinds"].items()}
         with pytest.raises(CheckpointError, match=said):
             check_manifest(manifest(kinds=kinds), now, "home")
+
+
+@pytest.mark.parametrize("algorithm", ["wid", "paned", "columnar"])
+def test_a_query_goes_on_by_the_algorithm_of_its_manifest(algorithm: str, tmp_path: Path) -> None:
+    plan, home, store = bind(SQL, catalog()), place_of(tmp_path), Store()
+    first = in_process(plan, catalog(), aggregate=algorithm)
+    keep_manifest(home, manifest_of(first, catalog()), None, buckets=4, named=True, sql=SQL)
+    planned = spark_streaming(plan, catalog(), kept=kept_at(home))
+    check_manifest((home / "manifest.json").read(), manifest_of(planned, catalog()), "home")
+    found = [p.algorithm for p in planned.walk() if isinstance(p.node, WindowAggregate)]
+    assert found == [algorithm]
+    said = [p.how for p in planned.walk() if isinstance(p.node, WindowAggregate)]
+    assert ("as the saved state is" in said[0]) == (algorithm != "columnar")
+    results: list[Any] = []
+    for physical in (first, in_process(plan, catalog(), kept=kept_at(home))):
+        graph = QueryGraph(physical, Builder(catalog()))
+        pages = [StatePages(store, node) for node in graph.nodes]
+        graph.attach(list(pages))
+        graph.push("s", Batch(SCHEMA, [(1, "a", 3)] if not results else [(2, "a", 9)]))
+        results.append(graph.drain())
+        for own in pages:
+            own.flush()
+    graph.close()
+    rows = [row for o in graph.drain() if isinstance(o, Batch) for row in o.rows]
+    assert sorted(row[2:5] for row in rows) == [(5, "a", 9), (10, "a", 9)]
+
+
+def test_a_home_without_a_manifest_that_can_be_read_fixes_nothing(tmp_path: Path) -> None:
+    home = place_of(tmp_path)
+    assert kept_at(home).kinds == {}
+    for damaged in (b"{", b"{}", manifest()[:-9], b'{"format": 2, "kinds": 3}'):
+        (home / "manifest.json").write(damaged)
+        assert kept_at(home).kinds == {}
+
+
+def test_a_manifest_serves_a_query_with_another_operator_that_holds_nothing() -> None:
+    more = bind(f"SELECT * FROM ({SQL}) i WHERE m > 3", catalog())
+    check_manifest(manifest(), manifest_of(spark_streaming(more, catalog()), catalog()), "home")
+    doubled = bind(SQL.replace("AS m", "AS m, max(v) + 1 AS more"), catalog())
+    with pytest.raises(CheckpointError, match="columns of the result"):
+        check_manifest(manifest(), manifest_of(spark_streaming(doubled, catalog()), catalog()), "home")
+    distinct = bind(f"SELECT DISTINCT * FROM ({SQL}) i", catalog())
+    with pytest.raises(CheckpointError, match="was none, is Distinct"):
+        check_manifest(manifest(), manifest_of(spark_streaming(distinct, catalog()), catalog()), "home")
 
 
 def kept(home: Place, named: bool, asked: int | None = None) -> dict[str, Any]:

@@ -55,7 +55,8 @@ class Suite:
         return sorted((r["window_end"], r["n"]) for r in harness.written())
 
     def test_a_run_says_how_far_it_has_come(self, harness: Harness) -> None:
-        run = harness.query().start(harness.target())
+        query = harness.query()
+        run = query.start(harness.target())
         assert (run.name, run.status, run.is_active, run.exception) == ("q", "running", True, None)
         harness.bring([1, 7, 12])
         run.process_available()
@@ -67,6 +68,10 @@ class Suite:
         assert (progress.frontier, progress.newest) == ({"s": "12"}, {"s": "12"})
         assert (progress.bound_ticks, progress.bound, progress.lag, progress.ended) == (20, "20", "0", False)
         assert json.loads(progress.json)["frontier"] == {"s": "12"}
+        first, *_, last = progress.operators
+        assert [(o.rows_in, o.rows_out, o.failed) for o in (first, last)] == [(1, 1, 0), (4, 3, 0)]
+        assert min(first.punctuations_in, first.punctuations_out, last.punctuations_out) > 0
+        assert [o.label for o in progress.operators] == [node.label for node in query.plan.walk()]
         assert [r["stream"] for r in harness.rows(run.late)] == ["s"]
         assert ["null" in r["reason"] for r in harness.rows(run.dead_letters)] == [True]
         run.stop()

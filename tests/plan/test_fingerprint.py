@@ -183,6 +183,13 @@ def test_equal_parts_of_a_plan_have_identities_of_their_own() -> None:
     assert [k.node for k in known] == list(bind("SELECT ts, v FROM s UNION ALL SELECT ts, v FROM s", catalog).walk())
 
 
+def test_a_label_may_be_worded_otherwise() -> None:
+    saved = description()
+    for operator in saved["operators"]:
+        operator[2] = f"as it was called before: {operator[2]}"
+    check(saved, description(), "flows/x")
+
+
 @pytest.mark.parametrize("damage", [None, [], {}, {"streams": 1}, {"streams": {}, "functions": {}, "result": []}])
 def test_a_damaged_description_is_an_error(damage: Any) -> None:
     with pytest.raises(CheckpointError, match="description of the checkpoint is damaged"):

@@ -341,3 +341,13 @@ def test_a_merge_promises_nothing_that_a_row_which_it_keeps_back_contradicts(
     assert all(p.is_linear and p.attribute == "ts" for p in outputs if isinstance(p, Punctuation))
     on_time = [row for row, is_late in judged(progress, [items]).data if not is_late]
     assert tdb_of(outputs).size == len(on_time)
+
+
+@every_form
+def test_punctuation_of_both_that_goes_back_for_one_is_dead_though_another_tracker_knows(form: str) -> None:
+    progress = declared({"ts": ordered(), "seq": ordered(), ("ts", "seq"): punctuated("p")}, "ts")
+    rows = [(0, 0, "a", 0, None), (4, 2, "a", 0, None), (3, None, None, None, True)]
+    execution = Case("SELECT * FROM s", progress, [rows]).execution()
+    for item in (item for batch in Case("SELECT * FROM s", progress, [rows]).inputs(form) for item in batch):
+        execution.feed("s", item)
+    assert (execution.counts.dead, execution.counts.punctuation) == (1, 0)

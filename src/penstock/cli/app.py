@@ -187,6 +187,9 @@ def check(
         list[str],
         typer.Option("--evaluator", help="reference, local, 'spark batch' or 'spark streaming'; all if none is given."),
     ] = [],  # noqa: B006
+    expect_error: Annotated[
+        bool, typer.Option("--expect-error", help="The query is to fail on every evaluator; that it does is success.")
+    ] = False,
     master: Master = "local[2]",
     as_json: Json = False,
 ) -> None:
@@ -194,12 +197,13 @@ def check(
     from penstock.cli.checking import check_query
 
     given = streams(stream, time, progress, schema, time_format, delimiter)
-    report = check_query(read_query(query), given, batches, rows, evaluator, master, quiet=as_json)
+    sql = read_query(query)
+    report = check_query(sql, given, batches, rows, evaluator, master, quiet=as_json, expects_error=expect_error)
     if as_json:
         print_json(report.as_json())
     else:
         report.show()
-    if not report.agrees:
+    if not report.passes:
         raise typer.Exit(1)
 
 

@@ -30,11 +30,27 @@ class CheckReport:
     left_out: dict[str, int]
     unread: dict[str, int]
     """Rows that could not be read at all: dead letters for every evaluator, and no part of the comparison."""
+    expects_error: bool = False
+    """Whether the query is to fail on every evaluator."""
 
     @property
     def agrees(self) -> bool:
         """Whether every evaluator agrees with the oracle."""
         return self.agreement.agrees
+
+    @property
+    def passes(self) -> bool:
+        """Whether all is as it should be: every evaluator agrees or, where that is expected, raises."""
+        return self.agreement.all_raised if self.expects_error else self.agrees
+
+    @property
+    def conclusion(self) -> str:
+        """In a few words."""
+        if self.agreement.all_raised:
+            return "every evaluator raised" + (", as expected" if self.expects_error else ", so nothing was compared")
+        if self.expects_error:
+            return "not every evaluator raised, as was expected"
+        return "all evaluators agree" if self.agrees else "the evaluators differ"
 
     def show(self) -> None:
         """For a person."""
@@ -43,16 +59,23 @@ class CheckReport:
             dead = f", {self.unread[name]} dead letters" if self.unread[name] else ""
             out.print(f"{name}: {rows} rows compared{more}{dead}", highlight=False)
         out.print(self.agreement.render(), markup=False, highlight=False, soft_wrap=True)
-        out.print("[green]all evaluators agree[/green]" if self.agrees else "[red]the evaluators differ[/red]")
+        out.print(self.conclusion, style="green" if self.passes else "red")
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""
         verdicts = [
-            {"evaluator": v.evaluator, "agrees": v.agrees, "supported": v.is_supported, "report": v.render()}
+            {
+                "evaluator": v.evaluator,
+                "agrees": v.agrees,
+                "supported": v.is_supported,
+                "both_raised": v.both_raised,
+                "report": v.render(),
+            }
             for v in self.agreement.verdicts
         ]
         return {
             "agrees": self.agrees,
+            "passes": self.passes,
             "rows": self.taken,
             "left_out": self.left_out,
             "dead_letters": self.unread,
@@ -69,6 +92,7 @@ def check_query(
     master: str,
     *,
     quiet: bool,
+    expects_error: bool = False,
 ) -> CheckReport:
     """Read the streams, cut them, ask every evaluator."""
     chosen: list[Evaluator] = [e for e in EVALUATORS if not evaluators or e in evaluators]
@@ -99,4 +123,4 @@ def check_query(
 
             spark = local_session(master)
         result = agreement(sql, arrivals, evaluators=[*chosen, *unknown], spark=spark)  # type: ignore[list-item]
-    return CheckReport(result, taken, left_out, unread)
+    return CheckReport(result, taken, left_out, unread, expects_error)

@@ -16,6 +16,7 @@ from penstock.engines.spark.buckets import UNREMEMBERED, checked_buckets
 from penstock.engines.spark.entrance import BatchEntrance
 from penstock.engines.spark.explain import spread_in_words
 from penstock.engines.spark.files import files_named
+from penstock.engines.spark.manifest import kept_at
 from penstock.engines.spark.run import start
 from penstock.engines.spark.serving import check_can_host
 from penstock.engines.spark.session import other_meaning
@@ -32,10 +33,12 @@ from penstock.model.elements import Element
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.plan.catalog import Catalog
 from penstock.plan.explain import explain
+from penstock.plan.kept import Kept
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
-from penstock.plan.planner import spark_batch, spark_streaming
+from penstock.plan.planner import NOTHING, spark_batch, spark_streaming
 from penstock.plan.rules.settle import settled_for
+from penstock.storage.files import place_of
 from penstock.storage.home import checked_name
 from penstock.storage.retention import Retention
 
@@ -79,14 +82,14 @@ class SparkQuery(Query):
         """Whether the query reads streaming DataFrames, so that it can only be started."""
         return self._streaming
 
-    def _planned(self) -> Physical:
+    def _planned(self, kept: Kept = NOTHING) -> Physical:
         """How the query runs: hosted in Spark's workers, or in batch by Spark's own operators where these can.
 
         That depends on the session as it is now. A hosted batch takes each stream at once, so that an order of arrival
         would go unseen: that is refused.
         """
         if self.is_streaming:
-            return spark_streaming(self.plan, self.catalog)
+            return spark_streaming(self.plan, self.catalog, kept=kept)
         setting = other_meaning(self.spark)
         planned = spark_batch(self.plan, self.catalog, setting)
         if not planned.is_hosted:
@@ -105,8 +108,11 @@ class SparkQuery(Query):
         return planned
 
     def explain(self) -> str:
-        """The plan as a tree, with how Spark runs each operator and why."""
-        planned = self._planned()
+        """The plan as a tree, with how Spark runs each operator and why.
+
+        Of a query that was started before, as `start` goes on with it.
+        """
+        planned = self._planned(self._kept())
         if not planned.is_hosted:
             return explain(planned)
         how = spread_in_words(planned, self.hosted().buckets)
@@ -115,14 +121,23 @@ class SparkQuery(Query):
             how += f"; Spark's own operators would answer differently under {setting}"
         return f"{how}\n{explain(planned)}"
 
+    def _kept(self) -> Kept:
+        """What the checkpoint has that `start` would go on from."""
+        if not self.is_streaming or self.path is None:
+            return NOTHING
+        try:
+            return kept_at(place_of(self.path) / checked_name(self.name))
+        except StreamError:  # a name that `start` refuses has no checkpoint
+            return NOTHING
+
     @property
     def stream_names(self) -> list[str]:
         """The streams that the query reads."""
         return [n.name for n in self._nodes]
 
-    def hosted(self, control: str | None = None, buckets: int | None = None) -> Hosted:
-        """The plan as one stateful operator."""
-        return Hosted(self.spark, self._planned(), self.catalog, self._sources, control, buckets)
+    def hosted(self, control: str | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
+        """The plan as one stateful operator, planned by what a checkpoint has."""
+        return Hosted(self.spark, self._planned(kept), self.catalog, self._sources, control, buckets)
 
     def _output(self, kind: str) -> Any:
         if self.is_streaming:

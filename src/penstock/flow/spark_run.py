@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from penstock.engines.spark.failure import failure_of, told
 from penstock.engines.spark.run import ENDED, Started
+from penstock.engines.spark.statistics import sums_of
 from penstock.engines.spark.writing import streams_reached
 from penstock.errors import PenstockError, RunError, UnsupportedError
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
-from penstock.flow.run_progress import RunProgress, lag, shown
+from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
 from penstock.model.accounts import Counts
 from penstock.model.time import END_OF_TIME
 from penstock.plan.closing import closing_bound
-from penstock.plan.nodes import Source
+from penstock.plan.identity import identities
+from penstock.plan.nodes import Node, Source
 from penstock.storage.log import RecordLog
 
 if TYPE_CHECKING:
@@ -56,7 +59,8 @@ class SparkRun(PySparkNames, Run):
     def progress(self) -> RunProgress:
         """Where the rows went so far, and how far the streams and the result have come.
 
-        It costs the reading of one record. What goes through each operator is not known outside Spark's workers.
+        It costs the reading of one record. What went through an operator is summed over all buckets and all starts of
+        the query, since the release that began to keep it; each bucket counts the punctuation that it is given.
         """
         last = self._log.last()
         totals = last.totals if last is not None else {}
@@ -80,6 +84,7 @@ class SparkRun(PySparkNames, Run):
             bound_ticks=bound,
             lag=lag(max(known, default=None), bound, domain),
             ended=bound == END_OF_TIME,
+            operators=_operators(self.query.plan, sums_of(last)),
         )
 
     @property
@@ -164,3 +169,8 @@ class SparkRun(PySparkNames, Run):
             else:
                 LOGGER.error("run %s: failed: %s", self.name, failure.what)
         super()._over()
+
+
+def _operators(plan: Node, sums: Mapping[str, Mapping[str, int]]) -> tuple[OperatorProgress, ...]:
+    """The operators of a plan with what has gone through each, the last one first."""
+    return tuple(OperatorProgress(k.identity, k.node.label, **sums.get(k.identity, {})) for k in identities(plan))

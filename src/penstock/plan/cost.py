@@ -118,11 +118,14 @@ class Choice:
 
     name: str
     costs: dict[str, float]
+    is_kept: bool = False
+    """Whether it was taken because saved state is of it."""
 
     def __str__(self) -> str:
         """For `explain`."""
         others = ", ".join(f"{cost:g} for {name}" for name, cost in self.costs.items() if name != self.name)
-        return f"{self.name}, cost {self.costs[self.name]:g}" + (f" against {others}" if others else "")
+        kept = " as the saved state is" if self.is_kept else ""
+        return f"{self.name}{kept}, cost {self.costs[self.name]:g}" + (f" against {others}" if others else "")
 
 
 def choose_aggregate(node: WindowAggregate, catalog: Catalog, volume: Volume) -> Choice:

@@ -4,13 +4,19 @@ The description of a query is plain data: its streams (time, progress, the colum
 functions it calls, the columns of its result, and its operators by identity. `check` compares the description that was
 saved with that of the query at hand and refuses what does not fit, naming the parts that differ, as they were and as
 they are. What a query does not read may change freely: other columns of a stream, their types and their order.
+
+An operator is known by what it and all below it mean, so its state is of use wherever in a plan it stands. Operators
+that hold none may come and go: a HAVING over an aggregate, another column computed of its results. An operator with
+state must have had it: it has missed what came before. And state must not be left behind, for it is of rows that the
+query has taken and not answered for.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 from penstock.errors import CheckpointError
@@ -92,10 +98,27 @@ class Difference:
         return f"{self.part}: was {self.was}, is {self.now}"
 
 
-def check(saved: Any, now: dict[str, Any], where: str, what: str = "checkpoint") -> None:
-    """Refuse a saved description that is not that of the query at hand."""
+def check(
+    saved: Any,
+    now: dict[str, Any],
+    where: str,
+    what: str = "checkpoint",
+    *,
+    stateless: Collection[str] = (),
+    fixed_result: bool = True,
+) -> None:
+    """Refuse a saved description that is not that of the query at hand.
+
+    Args:
+        saved: the description beside the state.
+        now: that of the query.
+        where: for an error, and `what` it is a description of.
+        what: see there.
+        stateless: the identities, saved and present, of operators that hold no state.
+        fixed_result: whether the result must have the columns that it had, because more of it is there already.
+    """
     try:
-        found = list(differences(saved, now))
+        found = list(differences(saved, now, stateless, fixed_result=fixed_result))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"The description of the {what} is damaged.",
@@ -115,12 +138,18 @@ def check(saved: Any, now: dict[str, Any], where: str, what: str = "checkpoint")
     )
 
 
-def differences(saved: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
+def differences(
+    saved: dict[str, Any], now: dict[str, Any], stateless: Collection[str] = (), *, fixed_result: bool = True
+) -> Iterator[Difference]:
     """The parts that differ; where parts say why operators differ, the operators are not named again."""
-    found = [*_streams(saved["streams"], now["streams"]), *_called_functions(saved["functions"], now["functions"])]
-    found += _result(saved["result"], now["result"])
     was, is_ = saved["operators"], now["operators"]
-    if not found or len(was) != len(is_):
+    known = {identity for identity, _, _ in was} ^ {identity for identity, _, _ in is_}
+    fits = known <= set(stateless)
+    found = [*_streams(saved["streams"], now["streams"])]
+    found += _called_functions(saved["functions"], now["functions"], everywhere=not fits)
+    if fixed_result or found or not fits:
+        found += _result(saved["result"], now["result"])
+    if not fits and (not found or len(was) != len(is_)):
         found += _operators(was, is_)
     yield from found
 
@@ -152,8 +181,9 @@ def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
                 yield Difference(f"column {column} of stream {name}", *types)
 
 
-def _called_functions(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
-    for name in sorted(was.keys() | now.keys()):
+def _called_functions(was: dict[str, Any], now: dict[str, Any], *, everywhere: bool) -> Iterator[Difference]:
+    """Functions of other code; and those that are called by one of the two only, unless that is none of the state's."""
+    for name in sorted(was.keys() | now.keys() if everywhere else was.keys() & now.keys()):
         if name not in was or name not in now:
             yield Difference(f"function {name}", *["called" if name in of else "not called" for of in (was, now)])
             continue
@@ -177,10 +207,14 @@ def _result(was: list[list[str]], now: list[list[str]]) -> Iterator[Difference]:
 
 
 def _operators(was: list[list[str]], now: list[list[str]]) -> Iterator[Difference]:
-    old, new = [own for _, own, _ in was], [own for _, own, _ in now]
-    for at in range(max(len(old), len(new))):
-        if old[at : at + 1] != new[at : at + 1]:
-            labels = [of[at][2] if at < len(of) else "none" for of in (was, now)]
+    """The operators that are not those that were, consumers first, each beside the one in whose place it is."""
+    matcher = SequenceMatcher(None, [own for _, own, _ in was], [own for _, own, _ in now], autojunk=False)
+    for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        old, new = was[old_from:old_to], now[new_from:new_to]
+        for at in range(max(len(old), len(new))):
+            labels = [of[at][2] if at < len(of) else "none" for of in (old, new)]
             if labels[0] == labels[1]:
-                labels = [f"{label} ({of[at][1]})" for label, of in zip(labels, (was, now), strict=True)]
-            yield Difference(f"operator {at + 1} of the plan", *labels)
+                labels = [f"{label} ({of[at][1]})" for label, of in zip(labels, (old, new), strict=True)]
+            yield Difference(f"operator {(new_from if new else old_from) + at + 1} of the plan", *labels)

@@ -9,12 +9,15 @@ the result would fit, anything over rows with lives of their own, with times tha
 several attributes progress, and merges that need to know who said what: with a driver that is to be believed, with an
 alarm that stops, or of floats that no key tells apart. And they answer differently under some settings of a session,
 which the caller names.
+
+Where a checkpoint is taken up, what its state fixes is not chosen again: see `kept`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.errors import PlanError
 from penstock.model.schema import DOUBLE, FLOAT
@@ -23,6 +26,7 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spark
 from penstock.plan.distribution import SINGLE, Distribution, Routes, by_keys, needed, routes
 from penstock.plan.identity import Known, identities
+from penstock.plan.kept import Kept
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -51,6 +55,10 @@ _WAYS = {
     "copy rows": "native, rows copied to their windows: partials of these functions cannot be joined",
 }
 _VOLUME = Volume()
+NOTHING = Kept()
+"""No checkpoint."""
+TakenUp = Callable[[Choice], Choice]
+"""The choice for a node, given the state that is there of it."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +71,18 @@ class Decision:
     choice: Choice | None = None
 
 
-def in_process(plan: Node, catalog: Catalog, *, aggregate: str | None = None, volume: Volume = _VOLUME) -> Physical:
-    """Every node as an operator of the query graph; `aggregate` is the way that all window aggregates take."""
+def in_process(
+    plan: Node, catalog: Catalog, *, aggregate: str | None = None, volume: Volume = _VOLUME, kept: Kept = NOTHING
+) -> Physical:
+    """Every node as an operator of the query graph.
 
-    def decide(node: Node) -> Decision:
-        return _local(node, catalog, aggregate, volume)
+    `aggregate` is the way that all window aggregates take; `kept` what a checkpoint has that is to be taken up.
+    """
 
-    return _planned(plan, decide, needed)
+    def decide(node: Node, identity: str) -> Decision:
+        return _local(node, catalog, aggregate, volume, partial(kept.chosen, identity=identity))
+
+    return _planned(kept.ordered(plan), decide, needed)
 
 
 def spark_batch(plan: Node, catalog: Catalog, setting: str | None = None, *, volume: Volume = _VOLUME) -> Physical:
@@ -77,21 +90,25 @@ def spark_batch(plan: Node, catalog: Catalog, setting: str | None = None, *, vol
     if setting is not None or any(_needs_host(n, catalog) for n in plan.walk()):
         return spark_streaming(plan, catalog, volume=volume)
 
-    def decide(node: Node) -> Decision:
+    def decide(node: Node, identity: str) -> Decision:
         return _native(node, catalog, volume)
 
     return _planned(plan, decide, needed)
 
 
-def spark_streaming(plan: Node, catalog: Catalog, *, volume: Volume = _VOLUME) -> Physical:
-    """The query graph in Spark's workers, rows spread over them by what every operator with state groups by."""
+def spark_streaming(plan: Node, catalog: Catalog, *, volume: Volume = _VOLUME, kept: Kept = NOTHING) -> Physical:
+    """The query graph in Spark's workers, rows spread over them by what every operator with state groups by.
+
+    `kept` is what a checkpoint has that is to be taken up.
+    """
+    plan = kept.ordered(plan)
     spread = routes(plan)
 
     def distribution(node: Node) -> Distribution:
         return _spread(node, spread) if isinstance(node, Source) else needed(node)
 
-    def decide(node: Node) -> Decision:
-        return _hosted(node, catalog, volume)
+    def decide(node: Node, identity: str) -> Decision:
+        return _hosted(node, catalog, volume, partial(kept.chosen, identity=identity))
 
     return _planned(plan, decide, distribution)
 
@@ -100,13 +117,15 @@ def _spread(source: Source, spread: Routes | None) -> Distribution:
     return SINGLE if spread is None else by_keys(spread[source.name])
 
 
-def _planned(plan: Node, decide: Callable[[Node], Decision], distribution: Callable[[Node], Distribution]) -> Physical:
+def _planned(
+    plan: Node, decide: Callable[[Node, str], Decision], distribution: Callable[[Node], Distribution]
+) -> Physical:
     """The tree, each node with its identity; identities come in the order in which a plan walks."""
     known = iter(identities(plan))
 
     def visit(node: Node, useful: Useful, above: Wanted) -> Physical:
         own: Known = next(known)
-        said = decide(node)
+        said = decide(node, own.identity)
         inputs = tuple(
             visit(below, useful_below(node, useful), wanted_below(node, port, above))
             for port, below in enumerate(node.inputs)
@@ -123,13 +142,13 @@ def _planned(plan: Node, decide: Callable[[Node], Decision], distribution: Calla
 # In-process
 
 
-def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume) -> Decision:
+def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, taken_up: TakenUp) -> Decision:
     runs = Runs.IN_PROCESS
     match node:
         case Source():
             return Decision(runs, BY_ROW, "late rows judged one by one as they arrive")
         case WindowAggregate(window=SlidingWindow()):
-            choice = _chosen(choose_aggregate(node, catalog, volume), aggregate, node)
+            choice = taken_up(_chosen(choose_aggregate(node, catalog, volume), aggregate, node))
             return Decision(runs, choice.name, _holistic(node, catalog), choice)
         case Settle():
             return Decision(runs, "Settle", "events by slices of time, given out in order of start when they are final")
@@ -187,14 +206,14 @@ def _native(node: Node, catalog: Catalog, volume: Volume) -> Decision:
             return Decision(Runs.NATIVE, type(node).__name__)
 
 
-def _hosted(node: Node, catalog: Catalog, volume: Volume) -> Decision:
+def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp) -> Decision:
     runs = Runs.HOSTED
     match node:
         case Source():
             why = "late rows judged by the progress before the micro-batch, which travels as rows"
             return Decision(runs, BY_BATCH, why)
         case WindowAggregate(window=SlidingWindow()):
-            choice = choose_aggregate(node, catalog, volume)
+            choice = taken_up(choose_aggregate(node, catalog, volume))
             pages = f"a page of state per {'window' if choice.name == WID else 'pane'}"
             return Decision(runs, choice.name, "; ".join(filter(None, [pages, _holistic(node, catalog)])), choice)
         case Merge(why=why, algorithm=algorithm):

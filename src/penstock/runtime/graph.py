@@ -22,12 +22,13 @@ from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
 from penstock.operators.state import MemoryPages, Pages, open_snapshot, seal_snapshot
-from penstock.plan.fingerprint import check, describe
+from penstock.plan.fingerprint import describe
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.runtime.arcs import Arc, Buffer, Element, Outlet
 from penstock.runtime.builder import Builder
-from penstock.runtime.graph_pages import check_is_of_query, held_elements, held_pages, plain_elements, plain_pages
+from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
+from penstock.runtime.taking_up import check_snapshot
 
 Side = Callable[[str, str | None, Rejected], None]
 
@@ -322,8 +323,8 @@ class QueryGraph(Graph):
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same query, all of it or, with an error, nothing."""
         saved = open_snapshot(snapshot)
-        check_is_of_query(saved)
-        check(saved["query"], describe(self.plan, self.builder.catalog), "", "snapshot")
+        own = {node.identity: node.operator.kind for node in self.nodes}
+        check_snapshot(saved, describe(self.plan, self.builder.catalog), own)
         pages = [held_pages(saved.get("operators"), n.identity, n.operator, n.label) for n in self.nodes]
         outputs = held_elements(saved.get("outputs", ()), self.plan.schema)
         self.attach([MemoryPages(own) for own in pages])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from penstock.errors import CheckpointError
@@ -13,16 +13,7 @@ from penstock.model.schema import Schema
 from penstock.operators.operator import Operator
 from penstock.operators.state import check_kind, open_page, plain_page
 from penstock.runtime.arcs import Element
-
-
-def check_is_of_query(saved: Mapping[str, Any]) -> None:
-    """Refuse the snapshot of something else than one query."""
-    if "query" not in saved:
-        raise CheckpointError(
-            "The snapshot is not of a query.",
-            got=", ".join(map(str, saved)),
-            hint="see pk.merge and flow.start, which have snapshots of their own",
-        )
+from penstock.runtime.taking_up import STATELESS
 
 
 def plain_pages(operator: Operator, where: str) -> dict[str, Any]:
@@ -33,7 +24,9 @@ def plain_pages(operator: Operator, where: str) -> dict[str, Any]:
 
 
 def held_pages(operators: Any, identity: str, operator: Operator, where: str) -> dict[str, Any]:
-    """The pages that a snapshot holds of an operator."""
+    """The pages that a snapshot holds of an operator; one without state may not have been in the plan then."""
+    if operator.kind == STATELESS and isinstance(operators, dict) and identity not in operators:
+        return {}
     try:
         saved = operators[identity]
         kind, version, pages = saved["kind"], saved["version"], dict(saved["pages"])

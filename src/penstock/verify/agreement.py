@@ -7,9 +7,8 @@ order that an evaluator sees:
 - in Spark streaming, by the micro-batches before its own, one batch of the input being one micro-batch;
 - in Spark batch, nothing is late: a DataFrame has no order of arrival.
 
-Late rows are compared too, with the bound that condemned them, and the number of dead letters. One exception:
-`bounded(rows=n)` by micro-batch leaves out whole batches, which the oracle's own judgement does not; there the result
-is compared with the oracle over the rows that the engine found on time.
+Late rows are compared too, with the bound that condemned them, and the number of dead letters. Which rows are late the
+oracle says itself, from the arrivals (`reference.lateness`), and never the engine that it judges.
 
 A row for which an operator finds no value (overflow, division by zero, a user function that raises) is a dead letter of
 that operator, and all evaluators must agree on these as well: on the operator, the kind of reason and the row.
@@ -27,7 +26,6 @@ from penstock.model.batch import Row
 from penstock.model.conform import row_json
 from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import promise_text
-from penstock.model.progress import Bounded
 from penstock.model.tdb import TDB, Event
 from penstock.plan.catalog import Catalog
 from penstock.plan.nodes import Source
@@ -86,13 +84,13 @@ def _verdict(trial: Trial, evaluator: Evaluator, run: Callable[[], Findings]) ->
     except Exception as raised:  # whatever a user function or Spark raises is a finding
         error = _summary(raised)
     try:
-        expected = _expected(trial, evaluator, got)
-    except Exception as raised:  # no value under ANSI rules, or a user function that raises
-        return Verdict(evaluator, got, None, error or _summary(raised))
+        expected = _expected(trial, evaluator)
+    except Exception as raised:  # as above
+        return Verdict(evaluator, got, None, error, oracle_error=_summary(raised))
     return Verdict(evaluator, got, expected, error)
 
 
-def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findings:
+def _expected(trial: Trial, evaluator: Evaluator) -> Findings:
     data: dict[str, Sequence[tuple[Row, bool]]] = {}
     late: Counter[Event] = Counter()
     dead = 0
@@ -104,17 +102,10 @@ def _expected(trial: Trial, evaluator: Evaluator, got: Findings | None) -> Findi
             data[stream.name] = [(row, False) for row in stream.data(trial.catalog)]
             dead += stream.refused(trial.catalog)
             continue
-        by_batch = evaluator == "spark streaming"
-        judged = stream.judge("batch" if by_batch else "row", trial.catalog)
+        judged = stream.judge("batch" if evaluator == "spark streaming" else "row", trial.catalog)
         dead += judged.dead
-        if by_batch and isinstance(stream.progress, Bounded) and stream.progress.rows is not None:
-            found = _late_of(stream.name, got.late if got is not None else TDB())
-            data[stream.name] = [(row, False) for row in _without(stream, stream.data(trial.catalog), found)]
-            late += found
-        else:
-            data[stream.name] = judged.data
-            if stream.name not in judged_by_time:
-                continue
+        data[stream.name] = judged.data
+        if stream.name in judged_by_time:
             late += Counter(late_event(stream, row, bound, in_words) for row, bound in judged.late)
     came = trial.oracle(data)
     on_spark = evaluator in ("spark batch", "spark streaming")
@@ -135,32 +126,13 @@ def late_event(stream: Arrivals, row: Row, bound: int | Punctuation, in_words: b
     return (stream.name, text, promise_text(bound, stream.schema)), 0, 1
 
 
-def _late_of(name: str, late: TDB) -> Counter[Event]:
-    return Counter({event: count for event, count in late.items() if event[0][0] == name})
-
-
-def _without(stream: Arrivals, rows: Sequence[Row], late: Counter[Event]) -> list[Row]:
-    """The rows that are left when late ones, which are known by their text, are taken out."""
-    texts: Counter[object] = Counter()
-    for (payload, _, _), count in late.items():
-        texts[payload[1]] += count
-    kept = []
-    for row in reversed(rows):  # of equal rows the last ones are the late ones
-        text = row_json(stream.schema, row)
-        if texts[text]:
-            texts[text] -= 1
-        else:
-            kept.append(row)
-    return kept[::-1]
-
-
 # What the evaluators say
 
 
 def _runner(trial: Trial, evaluator: Evaluator, spark: Any, folder: str) -> Callable[[], Findings]:
     match evaluator:
         case "reference":
-            return lambda: _expected(trial, "reference", None)
+            return lambda: _expected(trial, "reference")
         case "local":
             return lambda: run_local(trial)
         case "spark batch":

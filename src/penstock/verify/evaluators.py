@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from penstock.engines.local.execution import LocalExecution
 from penstock.flow.flow import Flow
-from penstock.flow.spark import SparkQuery
 from penstock.model.batch import Batch, Row, rows_of, table_of
 from penstock.model.causal_order import in_order_of_causes
 from penstock.model.changelog import ResultForm
@@ -148,7 +147,6 @@ def run_spark_batch(trial: Trial, spark: Any, folder: str) -> Findings:
     """In one go, over all files that `write_batches` wrote."""
     frames = {s.name: (s, spark.read.schema(s.schema.ddl).parquet(f"{folder}/in/{s.name}")) for s in trial.streams}
     query = _flow(Flow(spark), trial.catalog, frames, trial.merges).query(trial.sql)
-    assert isinstance(query, SparkQuery)
     result = tdb_of_table(query.collect(), query.form)
     return Findings(result, _late_table(query.late.toArrow()), *_letters(query.dead_letters.toArrow()))
 
@@ -163,7 +161,6 @@ def run_spark_streaming(trial: Trial, spark: Any, folder: str) -> Findings:
     frames = {s.name: (s, read(s)) for s in trial.streams}
     flow = _flow(Flow(spark, path=f"{folder}/flow"), trial.catalog, frames, trial.merges)
     query = flow.query(trial.sql, name=Path(folder).name.replace("-", "_"))
-    assert isinstance(query, SparkQuery)
     out, late, dead = (f"{folder}/{name}" for name in ("out", "late", "dead"))
     run = query.start(out, late=late, dead_letters=dead)
     try:

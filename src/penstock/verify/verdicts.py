@@ -1,4 +1,9 @@
-"""What evaluators came to, and how that differs from what the oracle says: a verdict on each, to read and to render."""
+"""What evaluators came to, and how that differs from what the oracle says: a verdict on each, to read and to render.
+
+An evaluator that raises where the oracle raises too does not agree with it: two failures say nothing of each other, and
+a query that nobody can run would pass every check. It is told as what it is, with both reasons; that it was to be
+expected is for the caller to say.
+"""
 
 from __future__ import annotations
 
@@ -45,23 +50,32 @@ class Verdict:
     error: str = ""
     """What the evaluator raised."""
     is_supported: bool = True
+    oracle_error: str = ""
+    """What the oracle raised."""
 
     @property
     def agrees(self) -> bool:
         """Whether the evaluator did what the oracle says; one that does not support the query does nothing wrong."""
-        if not self.is_supported or (self.got is None and self.expected is None):
+        if not self.is_supported:
             return True
         return self.got is not None and self.expected is not None and self.got == self.expected
+
+    @property
+    def both_raised(self) -> bool:
+        """Whether there is nothing to compare, since neither the evaluator nor the oracle came to an end."""
+        return self.is_supported and self.got is None and self.expected is None
 
     def render(self) -> str:
         """A line if it agrees, else what differs."""
         if not self.is_supported:
             return f"{self.evaluator}: not supported\n{_indented(self.error)}"
+        if self.both_raised:
+            reasons = f"{_indented(self.error)}\n  the oracle\n{_indented(self.oracle_error, 4)}"
+            return f"{self.evaluator}: both raised, so nothing is compared\n{reasons}"
         if self.got is None:
-            says = "raised, as the oracle did" if self.expected is None else "raised, and the oracle did not"
-            return f"{self.evaluator}: {says}\n{_indented(self.error)}"
+            return f"{self.evaluator}: raised, and the oracle did not\n{_indented(self.error)}"
         if self.expected is None:
-            return f"{self.evaluator}: did not raise, and the oracle did"
+            return f"{self.evaluator}: did not raise, and the oracle did\n{_indented(self.oracle_error)}"
         dead = self.got.dead + self.got.failed.total()
         counts = f"{self.got.result.size} rows, {self.got.late.size} late, {dead} dead"
         if self.agrees:
@@ -98,6 +112,12 @@ class Agreement:
     def agrees(self) -> bool:
         """Whether every evaluator agrees with the oracle."""
         return all(v.agrees for v in self.verdicts)
+
+    @property
+    def all_raised(self) -> bool:
+        """Whether every evaluator that supports the query raised, and the oracle too."""
+        asked = [v for v in self.verdicts if v.is_supported]
+        return bool(asked) and all(v.both_raised for v in asked)
 
     def __getitem__(self, evaluator: Evaluator) -> Verdict:
         """The verdict on one evaluator."""

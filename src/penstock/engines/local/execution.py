@@ -15,11 +15,14 @@ from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, is_whole
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.plan.catalog import Catalog
+from penstock.plan.explain import explain
+from penstock.plan.kept import runs_alike
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.runtime.graph import QueryGraph
 from penstock.runtime.side_outputs import SideOutputs
+from penstock.runtime.taking_up import kept_in
 
 __all__ = ["DEAD_SCHEMA", "Counts", "LocalExecution", "Opener", "SideOutputs", "late_schema"]
 
@@ -35,7 +38,8 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         check(plan, "in-process", SUPPORT)
         super().__init__(catalog)
         self.plan = plan
-        self.graph = QueryGraph(planned or in_process(plan, catalog), self.builder)
+        self.planned = planned or in_process(plan, catalog)
+        self.graph = QueryGraph(self.planned, self.builder)
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))
         self.side = SideOutputs(late_schema(*(s.schema for s in sources)))
@@ -65,9 +69,30 @@ class LocalExecution(Hosting[Batch | Punctuation]):
             return self.graph.snapshot()
 
     def restore(self, snapshot: bytes) -> None:
-        """Take up the state of a snapshot of the same query."""
+        """Take up the state of a snapshot of the same query, which may fix how it runs: `explain` then says so.
+
+        That takes an execution to which nothing was fed yet.
+        """
         with self._alone():
-            self.graph.restore(snapshot)
+            planned = in_process(self.plan, self.builder.catalog, kept=kept_in(snapshot))
+            if not runs_alike(planned, self.planned):
+                if self.lanes or self._reads:
+                    raise StreamError(
+                        "The state in the snapshot is of another algorithm or order than this execution's.",
+                        where=self.plan.label,
+                        got="an execution to which rows were fed, or of which a pusher was taken",
+                        hint="restore into a fresh q.execution(), and take pushers afterwards",
+                    )
+                graph = QueryGraph(planned, self.builder)
+                graph.restore(snapshot)
+                graph.side = self.side.take
+                self.graph, self.planned = graph, planned
+            else:
+                self.graph.restore(snapshot)
+
+    def explain(self) -> str:
+        """The plan as a tree, as this execution runs it."""
+        return explain(self.planned)
 
     def late(self) -> pa.Table:
         """The late rows so far."""

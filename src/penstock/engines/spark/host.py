@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from penstock.engines.spark.statistics import OPERATORS, added, counted
 from penstock.engines.spark.wire import Note, dump, load, load_note, pack, unpack_batch
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch, concat
@@ -117,6 +118,7 @@ class HostedGraph:
     def run(self, arrivals: Arrivals) -> Iterator[tuple[str, bytes]]:
         """Take one micro-batch: rows of all streams first, then their progress."""
         side, before = self._begin()
+        statistics = counted(self.graph)
         summaries = {stream: self._summary(stream, notes) for stream, notes in arrivals.notes.items()}
         if self.in_order:
             for stream, summary in summaries.items():
@@ -137,6 +139,9 @@ class HostedGraph:
         yield from self._tagged(side, read, before)
         if self.in_order:
             yield "progress", dump({"greatest": greatest, "trackers": self._trackers(arrivals.notes)})
+            more = added(statistics, counted(self.graph))
+            if more:
+                yield OPERATORS, dump(more)
 
     def _trackers(self, streams: Iterable[str]) -> dict[str, Any]:
         """What the entrances of some streams remember of their progress: a tracker's state, a bound from outside."""

@@ -3,6 +3,8 @@
 The manifest is written once, before the first micro-batch: the format, the query's description
 (`penstock.plan.fingerprint`), the kind and version of every operator's pages, the number of buckets, and whether the
 checkpoint keeps its sources by name. It is JSON, so that people can read it. A refusal says which part differs.
+
+It stays as the first start wrote it: operators without state that come later are of no concern to it.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ from penstock.errors import CheckpointError
 from penstock.operators.state import FORMAT_VERSION, check_kind
 from penstock.plan.catalog import Catalog
 from penstock.plan.fingerprint import check
+from penstock.plan.kept import Kept
 from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import QueryGraph
+from penstock.runtime.taking_up import STATELESS
 from penstock.storage.files import Place
 
 MANIFEST = "manifest.json"
@@ -25,6 +29,16 @@ MANIFEST = "manifest.json"
 def manifest_of(planned: Physical, catalog: Catalog) -> dict[str, Any]:
     """The manifest of a query, but for the number of its buckets; it goes through JSON unchanged."""
     return {"format": FORMAT_VERSION, **QueryGraph(planned, Builder(catalog)).describe()}
+
+
+def kept_at(home: Place) -> Kept:
+    """What the checkpoint of a home has, for the planner; nothing where there is none, or where it cannot be read."""
+    try:
+        saved = _read((home / MANIFEST).read(), str(home))
+    except (FileNotFoundError, CheckpointError):  # of which `keep_manifest` tells
+        return Kept()
+    kinds = saved.get("kinds")
+    return Kept.of({i: had[0] for i, had in kinds.items() if had} if isinstance(kinds, dict) else None)
 
 
 def keep_manifest(
@@ -101,9 +115,12 @@ def check_manifest(text: bytes | str, now: dict[str, Any], where: str, buckets: 
             got=f"version {saved['format']}",
             hint=f"this release reads version {now['format']}; start anew under another name or path",
         )
-    check(saved["query"], now["query"], where)
+    kinds = [*saved["kinds"].items(), *now["kinds"].items()]
+    check(saved["query"], now["query"], where, stateless={i for i, had in kinds if had and had[0] == STATELESS})
     for identity, (kind, version) in now["kinds"].items():
         had = saved["kinds"].get(identity)
+        if had is None and kind == STATELESS:
+            continue  # it was not in the plan then
         if had is None or len(had) != 2:
             raise _damaged(where, f"no kind of operator {identity}")
         check_kind(_Pages(kind, version), had[0], had[1], f"{where}, operator {identity}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.engines.spark.failure import told
-from penstock.engines.spark.manifest import keep_manifest, manifest_of
+from penstock.engines.spark.manifest import keep_manifest, kept_at, manifest_of
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.watched import WatchedQuery
@@ -26,7 +26,9 @@ from penstock.model.letters import DEAD_SCHEMA
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.plan.catalog import Catalog
+from penstock.plan.kept import Kept
 from penstock.plan.nodes import Node
+from penstock.plan.planner import NOTHING
 from penstock.storage.files import Place, place_of
 from penstock.storage.folders import OutputFolder, Owner, describe
 from penstock.storage.home import Home, checked_name, open_home
@@ -59,8 +61,8 @@ class Startable(Protocol):
     def stream_names(self) -> list[str]:
         """The streams that it reads."""
 
-    def hosted(self, control: str | None = None, buckets: int | None = None) -> Hosted:
-        """The plan as one stateful operator."""
+    def hosted(self, control: str | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
+        """The plan as one stateful operator, planned by what a checkpoint has."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,13 @@ def _streaming(
     limit: DeadLimit,
 ) -> tuple[Any, list[Output]]:
     """The streaming query, after every check, and where it writes."""
-    fresh = query.hosted(buckets=buckets)
+    found = kept_at(home.place)
+    fresh = query.hosted(buckets=buckets, kept=found)
     now = manifest_of(fresh.planned, query.catalog)
     kept = keep_manifest(home.place, now, buckets, buckets=fresh.buckets, named=fresh.named, sql=query.sql)
     control = home.place / "control"
     control.make_folder()
-    hosted = query.hosted(control=control.uri, buckets=int(kept["buckets"]))
+    hosted = query.hosted(control=control.uri, buckets=int(kept["buckets"]), kept=found)
     schemas = {"result": query.form.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
     places = {
         "result": targets[0],

@@ -24,6 +24,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from penstock.engines.spark.statistics import OPERATORS, summed
 from penstock.engines.spark.streaming import rows_of
 from penstock.engines.spark.wire import TAGGED, dump, load, pack, unpack
 from penstock.errors import CheckpointError
@@ -144,7 +145,7 @@ class Writer:
             trackers=trackers,
             greatest=greater(*(each["greatest"] for each in known)),
             positions=self._positions(batch),
-            state={"reached": reached},
+            state={"reached": reached, OPERATORS: summed(last, [value for kind, value in notes if kind == OPERATORS])},
         )
         # After everything is kept: a run that is started again finds the record and goes on from there.
         kept = self.log.last()

@@ -135,7 +135,7 @@ class SeveralTracker:
         return [t.advance(own, shown) for (_, t), own, shown in zip(self._trackers, states, summary, strict=True)]
 
     def by_row(self, state: Sequence[Any] | None, seen: Seen) -> tuple[np.ndarray, list[Any]]:
-        """Per attribute the bound that precedes each row that its tracker is given, and the state after them all."""
+        """Per attribute the bound that precedes each row, its tracker's or not, and the state after them all."""
         before = np.full(seen.values.shape, MIN_TICK, np.int64)
         states = self._states(state)
         after: list[Any] = []
@@ -144,7 +144,10 @@ class SeveralTracker:
                 (at,), own = entry.attributes, states[len(after)]
                 places = self._taking_part(entry, number, seen)
                 marks = chosen_marks(seen.marks[number], places)
-                before[at, places], own = entry.tracker.by_row(own, seen.values[at, places], marks)
+                bounds, own = entry.tracker.by_row(own, seen.values[at, places], marks)
+                # A row that the tracker is not given is preceded by what precedes the next one that it is given.
+                following = np.searchsorted(places, np.arange(seen.values.shape[1]))
+                before[at] = np.append(bounds, entry.tracker.bound(own))[following]
                 after.append(own)
         return before, after
 

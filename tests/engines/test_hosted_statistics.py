@@ -1,0 +1,117 @@
+"""What goes through the operators of a hosted graph, summed over buckets and micro-batches, without Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.mapper import ControlMapper, Mapper
+from penstock.engines.spark.statistics import OPERATORS, Numbers, summed, sums_of
+from penstock.engines.spark.wire import load, unpack
+from penstock.model.batch import Batch, Row
+from penstock.model.progress import bounded
+from penstock.model.time import END_OF_TIME
+from penstock.plan.catalog import Catalog
+from penstock.plan.distribution import routes
+from penstock.plan.identity import identities
+from penstock.plan.nodes import Node, Select, Source, WindowAggregate
+from penstock.plan.planner import spark_streaming
+from penstock.sql.binder import bind
+from penstock.storage.log import Record
+from tests.operators.progress.test_ingest import SCHEMA, arrivals, catalog, played
+from tests.profiles import examples
+
+pytestmark = pytest.mark.spark  # the host is pyspark's; no session is started
+SQL = "SELECT k, count(*) AS n [RANGE 6, SLIDE 6, WA ts] FROM s WHERE v > 0 GROUP BY k"
+
+
+class Buckets:
+    """A hosted plan in several buckets, and the record after each micro-batch."""
+
+    def __init__(self, plan: Node, own: Catalog, count: int) -> None:
+        (source,) = [n for n in plan.walk() if isinstance(n, Source)]
+        self.mapper = Mapper(source, own, (routes(plan) or {})["s"], count)
+        self.control = ControlMapper(count, ("s",))
+        planned = spark_streaming(plan, own)
+        self.hosts = {bucket: HostedGraph(planned, own) for bucket in range(count)}
+        self.results = 0
+        self.last: Record | None = None
+
+    def take(self, rows: list[Row]) -> list[Numbers]:
+        return self._run(self.mapper(iter(Batch(SCHEMA, rows).table.to_batches())))
+
+    def end(self) -> list[Numbers]:
+        line = json.dumps({"stream": "s", "bound": END_OF_TIME})
+        return self._run(self.control(iter([pa.RecordBatch.from_pydict({"value": [line]})])))
+
+    def _run(self, packed: Any) -> list[Numbers]:
+        arrived: dict[int, Arrivals] = {}
+        for batch in packed:
+            for bucket, stream, body, note in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+                arrived.setdefault(bucket, Arrivals()).add(stream, body, note)
+        told = []
+        for at, (_, own) in enumerate(sorted(arrived.items())):
+            for kind, body in self.hosts[at].run(own):
+                if kind == OPERATORS:
+                    told.append(load(body))
+                if kind == "result":
+                    self.results += unpack(body).num_rows
+        number = 0 if self.last is None else self.last.number + 1
+        self.last = Record("run", number, number, state={OPERATORS: summed(self.last, told)})
+        return told
+
+
+@given(batches=arrivals(), count=st.integers(1, 3))
+@examples(25)
+def test_rows_through_all_buckets_are_those_of_one_graph(batches: list[list[Row]], count: int) -> None:
+    own = catalog(bounded(3), None)
+    plan = bind(SQL, own)
+    buckets = Buckets(plan, own, count)
+    for rows in batches:
+        buckets.take(rows)
+    buckets.end()
+    on_time = played(bounded(3), batches, "batch", None).on_time
+    kept = [row for row in on_time if row[2] is not None and row[2] > 0]
+    found = {k.node: sums_of(buckets.last).get(k.identity, {}) for k in identities(plan)}
+    source, select, windows = (
+        next(found[n] for n in found if isinstance(n, kind)) for kind in (Source, Select, WindowAggregate)
+    )
+    assert source.get("rows_in", 0) == sum(map(len, batches))
+    assert (source.get("rows_out", 0), select.get("rows_in", 0)) == (len(on_time), len(on_time))
+    assert (select.get("rows_out", 0), windows.get("rows_in", 0)) == (len(kept), len(kept))
+    assert windows.get("rows_out", 0) == buckets.results == len({(t // 6, k) for t, k, _ in kept})
+
+
+def test_every_bucket_counts_the_promises_that_it_is_given() -> None:
+    own = catalog(bounded(0), None)
+    plan = bind(SQL, own)
+    buckets = Buckets(plan, own, 3)
+    buckets.take([(7, "a", 1)])
+    windows = next(k.identity for k in identities(plan) if isinstance(k.node, WindowAggregate))
+    assert sums_of(buckets.last)[windows] == {"rows_in": 1, "punctuations_in": 3, "punctuations_out": 3}
+
+
+def test_a_micro_batch_tells_only_what_it_added() -> None:
+    own = catalog(bounded(3), None)
+    plan = bind("SELECT ts, v FROM s WHERE v > 0", own)
+    buckets = Buckets(plan, own, 1)
+    buckets.take([(5, "a", 1), (6, "a", 0)])
+    (told,) = buckets.take([(6, "a", 0)])
+    source, select = (next(k.identity for k in identities(plan) if isinstance(k.node, n)) for n in (Source, Select))
+    assert told == {source: {"rows_in": 1, "rows_out": 1}, select: {"rows_in": 1}}
+    assert buckets.take([]) == []
+
+
+@pytest.mark.parametrize("state", [None, {}, {"reached": {"0": 3}}])
+def test_records_from_before_they_were_kept(state: Any) -> None:
+    old = Record("run", 4, 4, state=state)
+    assert sums_of(old) == sums_of(None) == {}
+    assert summed(old, [{"a": {"rows_in": 2}}, {"a": {"rows_in": 3, "failed": 1}}]) == {
+        "a": {"rows_in": 5, "failed": 1}
+    }

@@ -1,0 +1,76 @@
+"""The map side without Spark: every row goes to one bucket, equal keys meet, all buckets hear the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.engines.spark.buckets import bucket_ids
+from penstock.engines.spark.mapper import Mapper, hash_values
+from penstock.engines.spark.wire import load_note, unpack_batch
+from penstock.model.progress import bounded
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import schema_of
+from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.plan.distribution import routes
+from penstock.plan.nodes import Source
+from penstock.sql.binder import bind
+
+pytestmark = pytest.mark.spark  # the engine is pyspark's; no session is started
+SCHEMA = schema_of([("t", "bigint"), ("k", "string"), ("d", "double")], "t")
+ARROW = pa.schema([("t", pa.int64()), ("k", pa.string()), ("d", pa.float64())])
+SQL = "SELECT {}, count(*) AS n [RANGE 4, SLIDE 2, WA t] FROM s GROUP BY {}"
+given_rows = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.integers(0, 50)),
+        st.sampled_from(["a", "b", "", None]),
+        st.sampled_from([0.0, -0.0, 1.5, float("nan"), None]),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+def packed(key: str, buckets: int, *parts: list[Any]) -> list[list[dict[str, Any]]]:
+    catalog = Catalog()
+    catalog.add_stream(StreamInfo("s", SCHEMA, bounded(3), StreamProperties()))
+    plan = bind(SQL.format(key, key), catalog)
+    (source,) = [n for n in plan.walk() if isinstance(n, Source)]
+    mapper = Mapper(source, catalog, (routes(plan) or {})["s"], buckets)
+    found = []
+    for part in parts:
+        table = pa.Table.from_pylist([dict(zip("tkd", row, strict=True)) for row in part], ARROW)
+        found += [batch.to_pylist() for batch in mapper(iter(table.to_batches()))]
+    return found
+
+
+@pytest.mark.parametrize("key", ["k", "d"])
+@given(rows=given_rows, buckets=st.integers(1, 4))
+def test_every_row_goes_to_one_bucket_and_equal_keys_meet(key: str, rows: list[Any], buckets: int) -> None:
+    (sent,) = packed(key, buckets, rows)
+    assert [each["bucket"] for each in sent] == list(bucket_ids(buckets))
+    at: dict[str, set[int]] = {}
+    arrived: Counter[str] = Counter()
+    for each in sent:
+        for row in unpack_batch(SCHEMA, each["rows"]).rows if each["rows"] is not None else ():
+            value = row[SCHEMA.index(key)]
+            at.setdefault(repr(value + 0.0 if isinstance(value, float) else value), set()).add(each["bucket"])
+            arrived[repr(tuple(v + 0.0 if isinstance(v, float) else v for v in row))] += 1
+    timed = [tuple(v + 0.0 if isinstance(v, float) else v for v in row) for row in rows if row[0] is not None]
+    assert arrived == Counter(map(repr, timed))
+    assert all(len(places) == 1 for places in at.values())
+    notes = [load_note(each["note"]) for each in sent]
+    assert len({repr(note.summary) for note in notes}) == 1, "every bucket is told the progress of the whole part"
+    assert sum(note.read for note in notes) == len(rows)
+    assert sum(len(note.dead) for note in notes) == len(rows) - len(timed)
+
+
+def test_hashes_do_not_tell_equal_values_apart() -> None:
+    zero, minus, nan, other, null, again = hash_values([0.0, -0.0, float("nan"), float("nan"), None, None]).tolist()
+    assert (zero, nan, null) == (minus, other, again)
+    assert len({zero, nan, null}) == 3
