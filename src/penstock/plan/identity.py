@@ -22,7 +22,7 @@ from typing import Any
 from penstock.model.progress import Progress, Punctuated, span_ticks
 from penstock.model.schema import DataType, Schema
 from penstock.plan.expressions import AggregateCall, Call, Column, Expression, Literal, columns_in
-from penstock.plan.nodes import Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import GroupAggregate, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
 from penstock.plan.windows import Window
 
 _UNSAID = frozenset({"why"})
@@ -105,6 +105,9 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
         case WindowAggregate():
             arguments = [a.argument for a in node.aggregates if a.argument is not None]
             return frozenset({*node.keys, *arguments, *node.window.columns, node.input.schema.time or ""})
+        case GroupAggregate():
+            arguments = [a.argument for a in node.aggregates if a.argument is not None]
+            return frozenset({*node.keys, *arguments, node.input.schema.time or ""})
         case Union() if wanted is not None:
             branch = node.branches[port].schema
             return frozenset(branch.fields[node.schema.index(name)].name for name in wanted if name in node.schema)

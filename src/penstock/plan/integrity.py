@@ -15,7 +15,7 @@ from penstock.model.schema import BOOLEAN, VOID, DataType, Schema
 from penstock.plan.expressions import Column, Expression, walk
 
 if TYPE_CHECKING:
-    from penstock.plan.nodes import Node
+    from penstock.plan.node import Node
 
 
 def check_reads(kind: str, expressions: Iterable[Expression], schema: Schema) -> None:

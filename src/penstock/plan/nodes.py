@@ -1,13 +1,11 @@
 """The logical plan: frozen nodes, each of which derives its schema and properties from its inputs.
 
-A node says what is computed, never how. Aggregation reads plain columns only: a projection below it computes keys and
-arguments, one above it computes what the select list makes of the results. A node that does not fit its inputs cannot
-be made (`integrity`). Rewrites build new nodes with `with_inputs` and `transform`.
+A node says what is computed, never how. A node that does not fit its inputs cannot be made (`integrity`). What all
+have is in `node`, aggregation in `aggregate_nodes`; whoever uses nodes finds all of them here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -16,71 +14,17 @@ from penstock.model.progress import Progress, Punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
 from penstock.model.time import Domain, show_span
-from penstock.plan.expressions import AggregateCall, Column, Expression, columns_in
+from penstock.plan.aggregate_nodes import WINDOW_FIELDS, GroupAggregate, WindowAggregate, window_fields
+from penstock.plan.expressions import Column, Expression, columns_in
 from penstock.plan.integrity import check_agree, check_column, check_count, check_predicate, check_reads
-from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
+from penstock.plan.node import Node, Unary
+
+__all__ = [
+    "ROW_NUMBER", "WINDOW_FIELDS", "Distinct", "Ends", "GroupAggregate", "Merge", "Nary", "Node", "NumberRows",
+    "Project", "Select", "Settle", "Source", "Unary", "Union", "WindowAggregate", "window_fields",
+]  # fmt: skip
 
 ROW_NUMBER = "row_num"
-WINDOW_FIELDS = ("wid", "window_start", "window_end")
-
-
-def window_fields(window: AnyWindow) -> tuple[Field, Field, Field]:
-    """What every result of a window begins with: its number, its start and its end."""
-    bound = TIMESTAMP if window.domain is Domain.TIMESTAMP else BIGINT
-    wid, start, end = WINDOW_FIELDS
-    return Field(wid, BIGINT), Field(start, bound), Field(end, bound)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A relational operator over streams."""
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The nodes that feed this one."""
-        return ()
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The columns that come out."""
-        raise NotImplementedError(type(self).__name__)
-
-    @cached_property
-    def properties(self) -> StreamProperties:
-        """What is promised of what comes out."""
-        raise NotImplementedError(type(self).__name__)
-
-    @property
-    def takes_revisions(self) -> bool:
-        """Whether it may be given adjusts; before a node that may not, a `Settle` is put (`rules.settle`)."""
-        return False
-
-    @property
-    def label(self) -> str:
-        """One line for `explain`."""
-        return type(self).__name__
-
-    def walk(self) -> Iterator[Node]:
-        """This node and all below it, inputs after their consumer."""
-        yield self
-        for node in self.inputs:
-            yield from node.walk()
-
-    def with_inputs(self, *inputs: Node) -> Self:
-        """The same node over other inputs; the node itself if they are its own."""
-        check_count(type(self).__name__, inputs, len(self.inputs))
-        same = all(new is old for new, old in zip(inputs, self.inputs, strict=True))
-        return self if same else self._over(inputs)
-
-    def _over(self, inputs: tuple[Node, ...]) -> Self:
-        raise NotImplementedError(type(self).__name__)
-
-    def transform(self, rule: Callable[[Node], Node]) -> Node:
-        """The plan with every node replaced by what the rule makes of it, inputs before their consumer.
-
-        What the rule leaves alone stays the same object, all the way up.
-        """
-        return rule(self.with_inputs(*[node.transform(rule) for node in self.inputs]))
 
 
 @dataclass(frozen=True)
@@ -123,27 +67,16 @@ class Source(Node):
         return tuple(map(self.schema.index, self.progress.per)) if isinstance(self.progress, Punctuated) else ()
 
     @property
+    def speaks_of_groups(self) -> bool:
+        """Whether its punctuation may be of some rows alone."""
+        return bool(self.per) and not self.by_arrival
+
+    @property
     def label(self) -> str:
         """Name, time and progress."""
         ahead = "" if self.max_ahead is None else f", at most {show_span(self.max_ahead, self.fields.domain)} ahead"
         arrival = ", by arrival" if self.by_arrival else ""
         return f"Source {self.name} (time {self.fields.time}, {self.progress}{ahead}{arrival})"
-
-
-@dataclass(frozen=True)
-class Unary(Node):
-    """A node with one input."""
-
-    input: Node
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        """The one input."""
-        return (self.input,)
-
-    def _over(self, inputs: tuple[Node, ...]) -> Self:
-        (below,) = inputs
-        return replace(self, input=below)
 
 
 @dataclass(frozen=True)
@@ -160,6 +93,11 @@ class NumberRows(Unary):
         if self.keeps_time:
             return Schema(fields, below.time, below.lifetime, lives=below.lives)
         return Schema(fields, ROW_NUMBER)
+
+    @property
+    def speaks_of_groups(self) -> bool:
+        """What is promised of times says nothing of row numbers."""
+        return self.keeps_time and self.input.speaks_of_groups
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -429,57 +367,3 @@ class Distinct(Unary):
     def label(self) -> str:
         """The operator's name in the papers."""
         return "Distinct (DupElim)"
-
-
-@dataclass(frozen=True)
-class WindowAggregate(Unary):
-    """One row per window and group: the window's id and bounds, the group's keys, the aggregates."""
-
-    window: AnyWindow
-    keys: tuple[str, ...]
-    aggregates: tuple[AggregateCall, ...]
-
-    def __post_init__(self) -> None:
-        """Window, keys and arguments are columns of the input, of the types that they are taken for."""
-        below = self.input.schema
-        for attribute in self.window.columns:
-            check_column("Aggregate, window", attribute, None, below)
-        for key in self.keys:
-            check_column("Aggregate, key", key, None, below)
-        for call in self.aggregates:
-            if call.argument is not None:
-                check_column(f"Aggregate, {call}", call.argument, call.argument_type, below)
-
-    @cached_property
-    def schema(self) -> Schema:
-        """Window, keys, aggregates; a result lives until the next window ends."""
-        fields = list(window_fields(self.window))
-        fields += [Field(k, self.input.schema[k].type) for k in self.keys]
-        fields += [Field(a.name, a.type) for a in self.aggregates]
-        slides = isinstance(self.window, SlidingWindow | LandmarkWindow)
-        return Schema(tuple(fields), "window_end", self.window.slide if slides else 1)
-
-    @cached_property
-    def properties(self) -> StreamProperties:
-        """Windows close in order, all groups of one window together; without groups, each window once.
-
-        Each partition of a partitioned window counts for itself, so there is no order among them; rows that tie in a
-        slide-by-tuple window each bring a result with the same id, so it is no key.
-        """
-        ordered = not isinstance(self.window, PartitionedWindow)
-        ties = isinstance(self.window, SlideByTupleWindow)
-        one_each = isinstance(self.window, SlidingWindow | LandmarkWindow) and not self.keys
-        return StreamProperties(
-            ordered=ordered,
-            strictly_ordered=one_each,
-            deterministic_ties=one_each,
-            key=None if ties else frozenset({"wid", *self.keys}),
-            max_disorder=0 if ordered else None,
-            lifetime=self.schema.lifetime,
-        )
-
-    @property
-    def label(self) -> str:
-        """Aggregates, window and keys."""
-        by = f" by {', '.join(self.keys)}" if self.keys else ""
-        return f"Aggregate {', '.join(map(str, self.aggregates))} {self.window}{by}"

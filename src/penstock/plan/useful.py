@@ -1,13 +1,13 @@
 """Which bounds a node can use, told to those that feed it (thesis 8.1, the Describe idea).
 
 A bound is of use if it passes a multiple of a step, counted from an origin: for a window its SLIDE, for whatever has
-state of another kind one tick. Nodes that only pass rows on can use what their consumer can; what waits for events to
-end can use any.
+state of another kind one tick. Nodes that only pass rows on can use what their consumer can, and so can an aggregate of
+whole groups, which no bound completes; what waits for events to end can use any.
 """
 
 from __future__ import annotations
 
-from penstock.plan.nodes import Ends, Merge, Node, Project, Select, Union, WindowAggregate
+from penstock.plan.nodes import Ends, GroupAggregate, Merge, Node, Project, Select, Union, WindowAggregate
 from penstock.plan.windows import SlidingWindow
 
 Useful = tuple[int, int]
@@ -23,7 +23,7 @@ def useful_below(node: Node, above: Useful) -> Useful:
             return slide, origin
         case Merge() if node.schema.lives is not None:
             return EVERY
-        case Select() | Project() | Union() | Merge() | Ends():
+        case Select() | Project() | Union() | Merge() | Ends() | GroupAggregate():
             return above
         case _:
             return EVERY
