@@ -154,6 +154,9 @@ class Golden:
         made = rows()
         if self.merge is not None:  # time and text are a key
             return sorted({(r[0], r[1]): r for r in made}.values(), key=_by_time)
+        if isinstance(self.progress, type(pk.punctuated("true"))) and self.progress.per:  # of the group of the row
+            told = [i % 20 == 19 and r[2] is not None for i, r in enumerate(made)]
+            return [(r[0], "punct", r[2], *[None] * 5) if is_told else r for r, is_told in zip(made, told, strict=True)]
         if isinstance(self.progress, type(pk.punctuated("true"))):
             return [r if i % 20 != 19 else (r[0] - 15, "punct", *[None] * 6) for i, r in enumerate(made)]
         return made
@@ -252,6 +255,12 @@ CASES = [
     Golden("settle", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", lives=True),
     Golden("distinct-stretches", "SELECT DISTINCT k FROM s", lives=True),
     Golden("merge-lives", "SELECT * FROM s", merge={"policy": "first seen"}, lives=True),
+    Golden(
+        "whole-groups",
+        f"SELECT v, k, {TABLES}, {NUMBERS.removeprefix('count(*) AS n, ')}, spread(v) AS x, latest(v) AS y FROM s "
+        "GROUP BY v, k",
+        pk.punctuated("k = 'punct'", per=["v"], final=True),
+    ),
     Golden("merge-then-windows", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", merge={"key": ["k"]}),
 ]
 
