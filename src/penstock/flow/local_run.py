@@ -16,6 +16,7 @@ from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import linear
+from penstock.model.recent_promises import RecentPromises
 from penstock.model.time import END_OF_TIME
 from penstock.runtime.side_outputs import Kept
 
@@ -87,6 +88,7 @@ class LocalRun(PySparkNames, Run):
         self._asked = threading.Event()
         self._cut = self._publish = False
         self._bound: int | None = None
+        self._promised = RecentPromises()
         self._error: PenstockError | None = None
         self._thread = threading.Thread(target=self._work, name=f"penstock-{self.name}", daemon=True)
 
@@ -101,8 +103,9 @@ class LocalRun(PySparkNames, Run):
             for item in self.query.items(self.execution, self.max_dead, self._is_cut_short, self._forward):
                 if isinstance(item, Batch):
                     self._results.write(self.query.form.table(item))
-                elif item.is_linear:
-                    self._bound = item.value
+                else:
+                    self._promised.add(item)
+                    self._bound = item.value if item.is_linear else self._bound
         except BaseException as error:  # handed to whoever waits for the run
             self._fail(error)
         self.execution.begun.set()
@@ -176,9 +179,11 @@ class LocalRun(PySparkNames, Run):
             counts=counts,
             batches=execution.taken,
             frontier={n: shown(tick, domains[n]) for n, tick in execution.frontier().items()},
+            group_frontier={n: execution.promised(n) for n in execution.streams},
             newest={n: shown(tick, domains[n]) for n, tick in newest.items()},
             bound=shown(bound, domain),
             bound_ticks=bound,
+            group_bounds=self._promised.shown(self.query.schema),
             lag=lag(max(known, default=None), bound, domain),
             ended=bound == END_OF_TIME,
             operators=tuple(

@@ -158,7 +158,8 @@ class Builder:
             options |= {"policy": node.policy, "lag": node.lag, "driver": node.driver}
         if node.algorithm in ("R2", "R3"):
             options["key"] = node.key
-        return MergeOperator(node.schema, node.names, node.algorithm, **options)
+        branches = [b.schema for b in node.branches]
+        return MergeOperator(node.schema, node.names, node.algorithm, branches=branches, **options)
 
     def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:
         """The operator of a window aggregate by an algorithm, see `plan.cost`."""

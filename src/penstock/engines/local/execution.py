@@ -27,6 +27,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, is_whole, linear
 from penstock.model.letters import DEAD_SCHEMA, late_schema
+from penstock.model.recent_promises import MOST, RecentPromises, Shown
 from penstock.model.time import END_OF_TIME, Domain
 from penstock.operators.progress.ingest import RowIngest
 from penstock.plan.catalog import Catalog
@@ -353,6 +354,12 @@ class LocalExecution:
     def frontier(self) -> dict[str, int]:
         """Per stream, the bound below which nothing more comes."""
         return {name: self._entrance(name).reached() for name in self.streams}
+
+    def promised(self, stream: str) -> tuple[Shown, ...]:
+        """What a stream has lately promised of some groups."""
+        entrance = self._entrance(stream)
+        frontier = entrance.frontier()
+        return () if frontier is None else RecentPromises(frontier.newest(MOST)).shown(entrance.schema)
 
     def newest(self) -> dict[str, int | None]:
         """Per stream, the greatest time of a row on time that was fed."""
