@@ -152,11 +152,12 @@ class Golden:
 
     def _rows(self) -> list[Row]:
         made = rows()
+        per = getattr(self.progress, "per", ())
         if self.merge is not None:  # time and text are a key
-            return sorted({(r[0], r[1]): r for r in made}.values(), key=_by_time)
-        if isinstance(self.progress, type(pk.punctuated("true"))) and self.progress.per:  # of the group of the row
-            told = [i % 20 == 19 and r[2] is not None for i, r in enumerate(made)]
-            return [(r[0], "punct", r[2], *[None] * 5) if is_told else r for r, is_told in zip(made, told, strict=True)]
+            made = sorted({(r[0], r[1]): r for r in made}.values(), key=_by_time)
+            return _with_ends(made, bounds=True) if per else made
+        if per:
+            return _with_ends(made, bounds=self.lives)
         if isinstance(self.progress, type(pk.punctuated("true"))):
             return [r if i % 20 != 19 else (r[0] - 15, "punct", *[None] * 6) for i, r in enumerate(made)]
         return made
@@ -176,6 +177,18 @@ class Golden:
         newest = sorted(seen, key=lambda row: row[0])[-6:]
         again = Batch(last.schema, [(0, *seen[0][1:]), *[r for r in newest if r[1] != "punct"]])
         return before, [(name, again), *after]
+
+
+def _with_ends(made: list[Row], *, bounds: bool) -> list[Row]:
+    """Every twentieth row ends its group, by `v`; with `bounds`, some are one of the whole stream."""
+    found = []
+    for i, row in enumerate(made):
+        if bounds and i % 20 == 9:
+            found.append((row[0] - 15, "punct", *[None] * 6))
+        else:
+            ends = i % 20 == 19 and row[2] is not None
+            found.append((row[0], "punct", row[2], *[None] * 5) if ends else row)
+    return found
 
 
 def _lived(schema: Schema, whole: list[Row]) -> Batch:
@@ -214,6 +227,7 @@ NUMBERS = "count(*) AS n, avg(v) AS av, max(v) AS mv, min(d) AS d0, sum(d) AS sd
 TABLES = "count(v) AS n, sum(c) AS sc, max(k) AS mk, min(c) AS c0, count(DISTINCT d) AS dd, max(day) AS md"
 EXACT = "count(*) AS n, count(v) AS nv, sum(c) AS sc, avg(c) AS ac, count(DISTINCT k) AS dk"
 SLIDING = "[RANGE 30, SLIDE 7, WA ts]"
+PER = pk.punctuated("k = 'punct'", per=["v"], final=True)
 TUMBLING = "[RANGE 25, SLIDE 25, WA ts]"
 
 CASES = [
@@ -259,8 +273,10 @@ CASES = [
         "whole-groups",
         f"SELECT v, k, {TABLES}, {NUMBERS.removeprefix('count(*) AS n, ')}, spread(v) AS x, latest(v) AS y FROM s "
         "GROUP BY v, k",
-        pk.punctuated("k = 'punct'", per=["v"], final=True),
+        PER,
     ),
+    Golden("settle-groups", f"SELECT v, k, {TABLES} FROM s GROUP BY v, k", PER, lives=True),
+    Golden("merge-groups", f"SELECT v, {NUMBERS} {SLIDING} FROM s GROUP BY v", PER, merge={"key": ["k"]}),
     Golden("merge-then-windows", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", merge={"key": ["k"]}),
 ]
 

@@ -323,6 +323,20 @@ def test_a_lot_lies_in_one_page_in_whatever_form_its_values_came() -> None:
     assert page_of((Decimal("1.50"), None), 64) == page_of((Decimal("1.5"), None), 64)
 
 
+@given(rows=ROWS)
+def test_single_rows_come_to_the_same_as_batches(rows: list[Row]) -> None:
+    sql = "SELECT a, b, count(*) AS n, sum(v) AS t FROM s GROUP BY a, b"
+    own = catalog(FINAL[0])
+    single, whole = (LocalExecution(bind(sql, own), own) for _ in range(2))
+    push = single.pusher("s")
+    for row in rows:
+        push(row)
+    outputs = single.take() + single.close()
+    assert_same(tdb_of(whole.feed("s", Batch(SCHEMA, rows)) + whole.close()), tdb_of(outputs))
+    assert_sound(outputs)
+    assert single.counts == whole.counts
+
+
 def test_very_many_groups_come_in_portions() -> None:
     case = Case("SELECT a, count(*) AS n FROM s GROUP BY a", FINAL[1], [[(i, i, "x", 1, None) for i in range(1000)]])
     execution = case.execution()

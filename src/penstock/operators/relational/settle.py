@@ -91,7 +91,8 @@ class SettleOperator(Operator):
                 self._keep(number, page)
                 yield self._batch(settled)
         made = Punctuation(((str(self.schema.time), reached),), promise.constants)
-        if self.passed_on.promise(self.pages, made):
+        # No input says twice that a group ends, so what ends for good need not be remembered.
+        if reached == END_OF_TIME or self.passed_on.promise(self.pages, made):
             yield made
 
     def _batch(self, settled: list[tuple[Row, int]]) -> Batch:
