@@ -179,7 +179,7 @@ class LocalRun(PySparkNames, Run):
             counts=counts,
             batches=execution.taken,
             frontier={n: shown(tick, domains[n]) for n, tick in execution.frontier().items()},
-            group_frontier={n: execution.promised(n) for n in execution.streams},
+            group_frontier=execution.promised(),
             newest={n: shown(tick, domains[n]) for n, tick in newest.items()},
             bound=shown(bound, domain),
             bound_ticks=bound,

@@ -355,11 +355,14 @@ class LocalExecution:
         """Per stream, the bound below which nothing more comes."""
         return {name: self._entrance(name).reached() for name in self.streams}
 
-    def promised(self, stream: str) -> tuple[Shown, ...]:
-        """What a stream has lately promised of some groups."""
-        entrance = self._entrance(stream)
-        frontier = entrance.frontier()
-        return () if frontier is None else RecentPromises(frontier.newest(MOST)).shown(entrance.schema)
+    def promised(self) -> dict[str, tuple[Shown, ...]]:
+        """Per stream, what it has lately promised of some groups."""
+        entrances = {name: self._entrance(name) for name in self.streams}
+        kept = {name: (entrance.frontier(), entrance.schema) for name, entrance in entrances.items()}
+        return {
+            name: () if frontier is None else RecentPromises(frontier.newest(MOST)).shown(schema)
+            for name, (frontier, schema) in kept.items()
+        }
 
     def newest(self) -> dict[str, int | None]:
         """Per stream, the greatest time of a row on time that was fed."""
