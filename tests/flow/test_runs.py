@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -236,3 +237,23 @@ def test_a_table_and_a_flow_in_a_terminal(capsys: pytest.CaptureFixture[str]) ->
     ]
     assert "stream s" in flow._repr_html_()
     assert list(flow.streams) == ["s"]
+
+
+def test_a_run_shows_what_was_promised_of_groups(tmp_path: Path) -> None:
+    source = Fed()
+    flow = pk.Flow().stream(
+        "bids", source, time="t", schema="t bigint, a int, p boolean",
+        progress=pk.punctuated("p", per=["a"], final=True),
+    )  # fmt: skip
+    run = flow.query("SELECT a, count(*) AS n FROM bids GROUP BY a").start(str(tmp_path / "out.jsonl"))
+    source.bring([{"t": 1, "a": 0}, {"t": 5, "a": 1}, {"t": 2, "a": 0, "p": True}, {"t": 7, "p": True}])
+    run.process_available()
+    progress = run.progress
+    assert progress.group_frontier == {"bids": ({"of": {"a": 0}, "up_to": {"t": "end"}},)}
+    assert progress["group_bounds"] == [{"of": {"a": 0}, "up_to": {"__time": "end"}}]
+    assert (progress.frontier, progress.bound) == ({"bids": "7"}, "5")
+    assert json.loads(progress.json)["group_frontier"] == {"bids": list(progress.group_frontier["bids"])}
+    assert dict(progress.rows())["stream bids, of groups"] == "a 0 up to end"
+    source.rows.put(END)
+    run.wait()
+    assert (run.progress.ended, run.progress.group_bounds) == (True, ())

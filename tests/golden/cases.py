@@ -153,8 +153,12 @@ class Golden:
 
     def _rows(self) -> list[Row]:
         made = rows()
+        per = getattr(self.progress, "per", ())
         if self.merge is not None:  # time and text are a key
-            return sorted({(r[0], r[1]): r for r in made}.values(), key=_by_time)
+            made = sorted({(r[0], r[1]): r for r in made}.values(), key=_by_time)
+            return _with_ends(made, bounds=True) if per else made
+        if per:
+            return _with_ends(made, bounds=self.lives)
         if isinstance(self.progress, type(pk.punctuated("true"))):
             return [r if i % 20 != 19 else (r[0] - 15, "punct", *[None] * 6) for i, r in enumerate(made)]
         return made
@@ -174,6 +178,18 @@ class Golden:
         newest = sorted(seen, key=lambda row: row[0])[-6:]
         again = Batch(last.schema, [(0, *seen[0][1:]), *[r for r in newest if r[1] != "punct"]])
         return before, [(name, again), *after]
+
+
+def _with_ends(made: list[Row], *, bounds: bool) -> list[Row]:
+    """Every twentieth row ends its group, by `v`; with `bounds`, some are one of the whole stream."""
+    found = []
+    for i, row in enumerate(made):
+        if bounds and i % 20 == 9:
+            found.append((row[0] - 15, "punct", *[None] * 6))
+        else:
+            ends = i % 20 == 19 and row[2] is not None
+            found.append((row[0], "punct", row[2], *[None] * 5) if ends else row)
+    return found
 
 
 def _lived(schema: Schema, whole: list[Row]) -> Batch:
@@ -217,6 +233,7 @@ SEVERAL = {
     "at": pk.per_source("v", idle="40 seconds", disorder="12 seconds"),
     ("ts", "at"): pk.punctuated("k = 'b'", whole_stream=True),
 }
+PER = pk.punctuated("k = 'punct'", per=["v"], final=True)
 TUMBLING = "[RANGE 25, SLIDE 25, WA ts]"
 
 CASES = [
@@ -264,6 +281,14 @@ CASES = [
         "SELECT k, count(*) AS n [RANGE 30 seconds, SLIDE 7 seconds, WA at] FROM s GROUP BY k",
         SEVERAL,
     ),
+    Golden(
+        "whole-groups",
+        f"SELECT v, k, {TABLES}, {NUMBERS.removeprefix('count(*) AS n, ')}, spread(v) AS x, latest(v) AS y FROM s "
+        "GROUP BY v, k",
+        PER,
+    ),
+    Golden("settle-groups", f"SELECT v, k, {TABLES} FROM s GROUP BY v, k", PER, lives=True),
+    Golden("merge-groups", f"SELECT v, {NUMBERS} {SLIDING} FROM s GROUP BY v", PER, merge={"key": ["k"]}),
     Golden("merge-then-windows", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", merge={"key": ["k"]}),
 ]
 

@@ -14,6 +14,7 @@ from penstock.model.time import Domain
 from penstock.plan.expressions import AggregateCall, Call, Column, Literal
 from penstock.plan.nodes import (
     Distinct,
+    GroupAggregate,
     Merge,
     Node,
     NumberRows,
@@ -47,6 +48,7 @@ def every_kind() -> list[Node]:
         Union((s, source("r"))),
         Merge((s, source("r")), ("s", "r"), "R4"),
         Distinct(s),
+        GroupAggregate(s, ("g",), (COUNT,)),
         WindowAggregate(s, WINDOW, ("g",), (COUNT, AggregateCall("sum", "v", BIGINT, "x", False, BIGINT))),
     ]
 

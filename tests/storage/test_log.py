@@ -54,6 +54,18 @@ def test_old_records_go_and_the_log_stays_small(places: Places) -> None:
     assert again.numbers() == [10, 11, 12]
 
 
+def test_a_record_of_the_release_before_is_read(places: Places) -> None:
+    """It knew nothing of promises of groups."""
+    log = RecordLog(places("log"))
+    log.put(record(4))
+    file = places("log") / "000000000004.json"
+    old = file.read_json()
+    assert (old.pop("format"), old.pop("promises")) == (2, {})
+    file.delete()
+    file.write(json.dumps({"format": 1, **old}).encode())
+    assert RecordLog(places("log")).last() == record(4)
+
+
 @pytest.mark.parametrize("text", ['{"format": 1}', "[]", '{"format": 1, "files": {"results": [{"odd": 1}]}}'])
 def test_a_damaged_record_is_told(text: str, places: Places) -> None:
     (places("log") / "000000000004.json").write(text.encode())

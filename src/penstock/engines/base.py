@@ -6,16 +6,17 @@ table is not supported. The support matrix in the docs is made from these tables
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Several, Single
-from penstock.plan.expressions import USER, Expression, walk
+from penstock.plan.expressions import USER, AggregateCall, Expression, walk
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
     Ends,
+    GroupAggregate,
     Merge,
     Node,
     NumberRows,
@@ -43,6 +44,7 @@ FEATURES = {
     "landmark window": "RANGE ALL",
     "partitioned window": "row windows per partition (PA)",
     "slide-by-tuple window": "RATTR and SATTR",
+    "whole groups": "GROUP BY without a window, of columns of which punctuation says when a group is complete",
     "user aggregate": "Python aggregates with lift, combine, lower",
     "nested aggregate": "an aggregate over the result of another",
     "progress: ordered": "pk.ordered()",
@@ -131,12 +133,19 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "distinct", node
             case WindowAggregate(window=window, aggregates=aggregates):
                 yield _WINDOWS[type(window)], node
-                if any(a.function.startswith(USER) for a in aggregates):
-                    yield "user aggregate", node
-                if any(isinstance(below, WindowAggregate) for i in node.inputs for below in i.walk()):
-                    yield "nested aggregate", node
+                yield from _of_aggregate(node, aggregates)
+            case GroupAggregate(aggregates=aggregates):
+                yield "whole groups", node
+                yield from _of_aggregate(node, aggregates)
             case _:
                 yield type(node).__name__, node
+
+
+def _of_aggregate(node: Node, aggregates: Iterable[AggregateCall]) -> Iterator[tuple[str, Node]]:
+    if any(a.function.startswith(USER) for a in aggregates):
+        yield "user aggregate", node
+    if any(isinstance(below, WindowAggregate | GroupAggregate) for i in node.inputs for below in i.walk()):
+        yield "nested aggregate", node
 
 
 def check(plan: Node, engine: str, supported: Mapping[str, Support]) -> None:

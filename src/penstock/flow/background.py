@@ -22,6 +22,7 @@ from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
 from penstock.io.sinks import Sink
 from penstock.model.accounts import Counts
 from penstock.model.elements import linear
+from penstock.model.recent_promises import Shown
 from penstock.model.time import END_OF_TIME, Domain
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.side_outputs import Kept
@@ -228,6 +229,7 @@ def progress_of(
     nodes: Sequence[GraphNode],
     bound: int | None,
     domain: Domain,
+    promised: tuple[Shown, ...] = (),
 ) -> RunProgress:
     """How far some streams, a result and its operators have come."""
     newest: Mapping[str, int | None] = {n: tick for n, tick in execution.newest().items() if n in streams}
@@ -241,9 +243,11 @@ def progress_of(
         counts=counts,
         batches=execution.taken,
         frontier={n: shown(tick, domains[n]) for n, tick in reached.items()},
+        group_frontier={n: told for n, told in execution.promised().items() if n in streams},
         newest={n: shown(tick, domains[n]) for n, tick in newest.items()},
         bound=shown(bound, domain),
         bound_ticks=bound,
+        group_bounds=promised,
         lag=lag(max(known, default=None), bound, domain),
         ended=bound == END_OF_TIME,
         operators=tuple(OperatorProgress(n.identity, n.label, **vars(n.statistics)) for n in nodes),

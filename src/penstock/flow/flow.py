@@ -18,6 +18,7 @@ from typing import Any
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
 from penstock.flow.altering import alter_node, check_lengths_given
+from penstock.flow.declaring import check_progress, declared_properties, of_columns
 from penstock.flow.drawing import html_text
 from penstock.flow.flow_run import FlowRun, start_together
 from penstock.flow.local import LocalQuery
@@ -31,11 +32,8 @@ from penstock.model.batch import Batch, concat
 from penstock.model.conform import DeadLetter
 from penstock.model.lived_rows import LivedRows
 from penstock.model.progress import (
-    Bounded,
     Ordered,
-    PerSource,
     Progress,
-    Punctuated,
     Several,
     Single,
     declared,
@@ -43,10 +41,9 @@ from penstock.model.progress import (
 )
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
-from penstock.model.time import Domain, Length
+from penstock.model.time import Length
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.sql.binder import bind
-from penstock.sql.predicates import punctuation_predicate
 
 Attributes = (
     Mapping[str, Single] | Mapping[tuple[str, ...], Single] | Mapping[str | tuple[str, ...], Single]
@@ -154,15 +151,15 @@ class Flow(PySparkNames):
             loaded = self._loaded(source, name)
             opened = self._open(loaded, time, schema, arrival, time_format, delimiter, told, several)
             if isinstance(known, Several):
-                known = _of_columns(known, opened.schema, max_ahead)
-            self._check_progress(name, opened.schema, known)
+                known = of_columns(known, opened.schema, max_ahead)
+            check_progress(self.catalog, name, opened.schema, known)
         except StreamError as error:
             raise StreamError(
                 error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint
             ) from None
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
-        properties = _declared(found, known, insert_only=opened.insert_only)
+        properties = declared_properties(found, known, insert_only=opened.insert_only)
         self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
@@ -214,31 +211,6 @@ class Flow(PySparkNames):
         dead = [i for i in items if isinstance(i, DeadLetter)]
         frame = open_spark_frame(self.spark, rows, dead, arrival, insert_only=opened.insert_only)
         return frame.with_attributes(several)
-
-    def _check_progress(self, name: str, schema: Schema, progress: Progress) -> None:
-        if isinstance(progress, Several):
-            for names, how in progress.entries:
-                self._check_single(name, schema, how, schema[names[0]].type.domain or Domain.INTEGER)
-        else:
-            self._check_single(name, schema, progress, schema.domain)
-
-    def _check_single(self, name: str, schema: Schema, progress: Single, domain: Domain) -> None:
-        match progress:
-            case Punctuated():
-                punctuation_predicate(progress, schema, self.catalog, name)
-            case PerSource(column=column) if column not in schema:
-                raise StreamError(
-                    "per_source() names an unknown column.",
-                    where=f"stream {name}",
-                    got=column,
-                    hint=closest(column, schema.names),
-                )
-            case PerSource(idle=idle, disorder=disorder):
-                lengths = [disorder] if idle is None else [disorder, idle]
-                for length in lengths:
-                    span_ticks(length, domain)
-            case Bounded(delay=delay) if delay is not None:
-                span_ticks(delay, domain)
 
     def merge(
         self,
@@ -381,41 +353,3 @@ class Flow(PySparkNames):
             raise StreamError("The name of a run is a text.", got=repr(name)[:200])
         sources = {key: (source.open, source.ahead) for key, source in self._sources.items()}
         return start_together(name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot)
-
-
-def _of_columns(progress: Several, schema: Schema, max_ahead: str | int | None) -> Several:
-    """A progress of several attributes under the names of their columns; what does not go with it is refused."""
-    if schema.lives is not None:
-        raise StreamError(
-            "Rows with lives progress by their start alone.",
-            got=f"lives, and progress of {', '.join(progress.attributes)}",
-            hint="give one progress, that of the time",
-        )
-    found = progress.named(lambda name: schema[name].name)
-    if len({names for names, _ in found.entries}) < len(found.entries):
-        raise StreamError("An attribute is given two progresses.", got=str(progress), hint="one for each")
-    if max_ahead is not None:
-        raise StreamError(
-            "max_ahead is not supported where several attributes progress.",
-            got=f"max_ahead={max_ahead!r}, and progress of {', '.join(found.attributes)}",
-            hint="leave max_ahead out, or give one progress, that of the time",
-        )
-    return found
-
-
-def _declared(schema: Schema, progress: Progress, *, insert_only: bool) -> StreamProperties:
-    """What a stream's progress promises of it, and its lives."""
-    if isinstance(progress, Several):
-        of_time = next((how for names, how in progress.entries if names == (schema.time,)), None)
-        return StreamProperties() if of_time is None else _declared(schema, of_time, insert_only=insert_only)
-    if not insert_only:  # in what order adjusts come says nothing of the order of starts
-        return StreamProperties(insert_only=False, lifetime=None)
-    if schema.lives is not None:
-        return replace(_declared(replace(schema, lives=None), progress, insert_only=True), lifetime=None)
-    match progress:
-        case Ordered():
-            return StreamProperties(ordered=True, max_disorder=0)
-        case Bounded(delay=delay) if delay is not None:
-            return StreamProperties(max_disorder=span_ticks(delay, schema.domain))
-        case _:
-            return StreamProperties()

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engines.local.hosting import Opener
+from penstock.engines.local.opening import Opener
 from penstock.engines.local.shared import Named, SharedExecution
 from penstock.errors import PenstockError, StreamError, UnsupportedError, reason_of
 from penstock.flow.background import BackgroundRun, Forward, Output, as_ours, progress_of
@@ -27,6 +27,7 @@ from penstock.flow.run_progress import RunProgress, shown
 from penstock.io.sinks import Sink, open_sink
 from penstock.model.accounts import DeadLimit
 from penstock.model.batch import Batch
+from penstock.model.recent_promises import RecentPromises
 from penstock.model.time import Domain
 from penstock.plan.catalog import Catalog
 from penstock.runtime.graph import GraphNode
@@ -43,6 +44,7 @@ class QueryRun(Run):
         self._is_removed = False
         self._error: PenstockError | None = None
         self._bound: int | None = None
+        self._promised = RecentPromises()
         self._from: int | None = None
         self._nodes: list[GraphNode] = []
         self._seen: dict[str, int] = {}
@@ -87,14 +89,17 @@ class QueryRun(Run):
             streams=self._streams,
             nodes=self._nodes,
             bound=self._bound,
+            promised=self._promised.shown(self.query.schema),
             domain=self.query.schema.domain,
         )
 
     def _take(self, item: Any) -> None:
         if isinstance(item, Batch):
             self._results.write(self.query.form.table(item))
-        elif item.is_linear and item.attribute == self.query.plan.schema.time:
-            self._bound = item.value
+        else:
+            self._promised.add(item)
+            if item.is_linear and item.attribute == self.query.plan.schema.time:
+                self._bound = item.value
 
     def _leave(self, error: PenstockError | None, *, whole: bool) -> None:
         """No more comes; what came is whole, or a part."""

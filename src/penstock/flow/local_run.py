@@ -14,6 +14,7 @@ from penstock.flow.run_progress import RunProgress
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
+from penstock.model.recent_promises import RecentPromises
 
 if TYPE_CHECKING:
     from penstock.flow.local import LocalQuery
@@ -32,6 +33,7 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
         side, name = self.execution.side, name or query.name
         self._results = Output("results", sink, name)
         self._bound: int | None = None
+        self._promised = RecentPromises()
         forwards = (
             Forward("late rows", late, name, lambda: (side.late,)),
             Forward("dead letters", dead, name, lambda: (side.letters,)),
@@ -44,8 +46,10 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
     def _take(self, item: Batch | Punctuation) -> None:
         if isinstance(item, Batch):
             self._results.write(self.query.form.table(item))
-        elif item.is_linear and item.attribute == self.query.plan.schema.time:
-            self._bound = item.value
+        else:
+            self._promised.add(item)
+            if item.is_linear and item.attribute == self.query.plan.schema.time:
+                self._bound = item.value
 
     def _close(self, *, whole: bool) -> None:
         self._attempt(self._results.sink.close if whole else self._results.sink.abandon)
@@ -63,6 +67,7 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
             streams=execution.streams,
             nodes=execution.graph.nodes,
             bound=self._bound,
+            promised=self._promised.shown(self.query.schema),
             domain=self.query.schema.domain,
         )
 

@@ -8,11 +8,12 @@ as times; only `bound_ticks` is a number, for programs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from penstock.model.accounts import Counts
+from penstock.model.recent_promises import Shown
 from penstock.model.time import END_OF_TIME, MIN_TICK, Domain, show_span, show_ticks
 
 
@@ -43,11 +44,15 @@ class RunProgress(Mapping[str, Any]):
     """Portions of the input that are done: micro-batches on Spark, items of a source in-process."""
     frontier: Mapping[str, str | None] = field(default_factory=dict)
     """Per stream, the time before which nothing more comes."""
+    group_frontier: Mapping[str, tuple[Shown, ...]] = field(default_factory=dict)
+    """Per stream, what it has lately promised of some groups besides: the constants, and up to when nothing comes."""
     newest: Mapping[str, str | None] = field(default_factory=dict)
     """Per stream, the greatest time of a row that was on time."""
     bound: str | None = None
     """The time before which the result is complete."""
     bound_ticks: int | None = None
+    group_bounds: tuple[Shown, ...] = ()
+    """What the result has lately been promised to be complete in besides, for some groups."""
     lag: str | None = None
     """How far the result is behind the newest row."""
     ended: bool = False
@@ -61,6 +66,10 @@ class RunProgress(Mapping[str, Any]):
             value = getattr(self, each.name)
             if each.name == "counts":
                 found.update(asdict(value))
+            elif each.name == "group_frontier":
+                found[each.name] = {stream: list(promises) for stream, promises in value.items()}
+            elif each.name == "group_bounds":
+                found[each.name] = list(value)
             elif each.name == "operators":
                 found[each.name] = [asdict(operator) for operator in value]
             else:
@@ -101,6 +110,11 @@ class RunProgress(Mapping[str, Any]):
             yield key.replace("_", " "), str(n)
         for stream, bound in self.frontier.items():
             yield f"stream {stream} up to", bound or "-"
+        for stream, promises in self.group_frontier.items():
+            if promises:
+                yield f"stream {stream}, of groups", in_words(promises)
+        if self.group_bounds:
+            yield "complete of groups", in_words(self.group_bounds)
         for key in ("bound", "lag", "reason"):
             value = getattr(self, key)
             if value is not None:
@@ -113,6 +127,13 @@ class RunProgress(Mapping[str, Any]):
 def shown(tick: int | None, domain: Domain) -> str | None:
     """A tick as a time; None where nothing is known."""
     return None if tick is None or tick == MIN_TICK else show_ticks(tick, domain)
+
+
+def in_words(promises: Sequence[Shown], most: int = 3) -> str:
+    """The last of some promises on one line."""
+    told = [", ".join(f"{n} {v}" for n, v in p["of"].items()) + " up to " + " or ".join(p["up_to"].values())
+            for p in promises[-most:]]  # fmt: skip
+    return "; ".join([*(["…"] if len(promises) > most else []), *told])
 
 
 def lag(newest: int | None, bound: int | None, domain: Domain) -> str | None:

@@ -16,11 +16,13 @@ from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
 from penstock.model.accounts import Counts
+from penstock.model.recent_promises import RecentPromises, Shown
+from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.plan.closing import closing_bound
 from penstock.plan.identity import identities
 from penstock.plan.nodes import Node, Source
-from penstock.storage.log import RecordLog
+from penstock.storage.log import Record, RecordLog
 
 if TYPE_CHECKING:
     from penstock.flow.spark import SparkQuery
@@ -79,13 +81,19 @@ class SparkRun(PySparkNames, Run):
             counts=Counts(**{name: totals.get(name, 0) for name in asdict(Counts())}),
             batches=0 if last is None else last.number + 1,
             frontier={name: shown(reached.get(name), node.schema.domain) for name, node in sources.items()},
+            group_frontier={name: self._promised(last, name, node.schema) for name, node in sources.items()},
             newest={name: shown(newest[name], node.schema.domain) for name, node in sources.items()},
             bound=shown(bound, domain),
             bound_ticks=bound,
+            group_bounds=self._promised(last, "", self.query.schema),
             lag=lag(max(known, default=None), bound, domain),
             ended=bound == END_OF_TIME,
             operators=_operators(self.query.plan, sums_of(last)),
         )
+
+    def _promised(self, last: Record | None, name: str, schema: Schema) -> tuple[Shown, ...]:
+        text = None if last is None else last.promises.get(name)
+        return RecentPromises.from_text(text, f"record of {self.home}").shown(schema)
 
     @property
     def late(self) -> Any:

@@ -110,7 +110,8 @@ def _open(
         return _iterable_source(source, declared, may_revise=may_revise)
     raise StreamError(
         "This cannot be read as a stream.", got=type(source).__name__,
-        hint="give an Arrow table or reader, a pandas or Polars frame, dicts, a path, an iterable, or what has poll()",
+        hint="give an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, an iterable, "
+        "or what has poll()",
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ where some of them may be passed. Thesis 2.1 and 4; the antichain is that of tim
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from penstock.model.elements import Punctuation
@@ -183,6 +183,15 @@ class Frontier:
         """The bound of the one promise on an attribute that has just these constants, as keys; `MIN_TICK` if none."""
         vectors = self._promises.get(Shape((attribute,), columns), {}).get(key)
         return MIN_TICK if vectors is None else vectors[0][0]
+
+    def newest(self, most: int) -> list[Punctuation]:
+        """The last promises of each kind that are not linear, so many at most; anybody may ask at any time."""
+        found: list[Punctuation] = []
+        for shape, promises in list(self._promises.items()):
+            if shape.columns or len(shape.attributes) > 1:
+                last = list(islice(reversed(promises.items()), most))  # in one go: others may be adding
+                found += [_punctuation(shape, vector, key) for key, vectors in reversed(last) for vector in vectors]
+        return found[-most:]
 
     # Several streams
 

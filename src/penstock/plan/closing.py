@@ -5,8 +5,8 @@ The least bound that does it is the end of the last window that holds a row: res
 it is late, and a row from there on falls into windows that nobody has seen. Windows of windows, and a merge that stays
 behind its inputs, need a later bound; one pass over the plan finds it.
 
-There is no such bound where a row can matter for ever: windows that do not slide over the stream's own time, and
-elements whose end may still be told.
+There is no such bound where a row can matter for ever: windows that do not slide over the stream's own time, groups
+without a window, and elements whose end may still be told.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
     Ends,
+    GroupAggregate,
     Merge,
     Node,
     NumberRows,
@@ -56,7 +57,7 @@ def by_keys(keys: Iterable[Expression]) -> Distribution:
 def needed(node: Node) -> Distribution:
     """What a node needs of the rows that it is given."""
     match node:
-        case WindowAggregate(input=below, keys=keys):
+        case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
             return by_keys(Column(k, below.schema[k].type) for k in keys)
         case Distinct(input=below):
             return by_keys(Column(f.name, f.type) for f in below.schema.visible)
@@ -156,7 +157,7 @@ def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
                     return None
                 result.update(traced)
             return result
-        case WindowAggregate(input=below, keys=keys):
+        case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
             return _follow(below, wanted) if _columns(wanted) <= set(keys) and _columns(wanted) else None
         case NumberRows():
             return None

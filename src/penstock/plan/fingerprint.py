@@ -24,7 +24,7 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import USER, Call, walk
 from penstock.plan.function_code import fingerprint, same_code
 from penstock.plan.identity import expressions_of, identities, progress_form
-from penstock.plan.nodes import Node, Source, WindowAggregate
+from penstock.plan.nodes import GroupAggregate, Node, Source, WindowAggregate
 
 LABEL = 300
 """So much of an operator's label is kept."""
@@ -65,7 +65,7 @@ def _functions(plan: Node, catalog: Catalog) -> dict[str, Any]:
             function = catalog.functions[name]
             found[name] = [str(function.returns), fingerprint(function.function, function.version)]
     for node in plan.walk():
-        for call in node.aggregates if isinstance(node, WindowAggregate) else ():
+        for call in node.aggregates if isinstance(node, WindowAggregate | GroupAggregate) else ():
             if call.function.startswith(USER):
                 name = call.function.removeprefix(USER)
                 aggregate, returns = catalog.aggregates[name]

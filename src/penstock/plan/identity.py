@@ -23,7 +23,17 @@ from penstock.model.progress import PerSource, Punctuated, Several, Single, span
 from penstock.model.schema import DataType, Schema
 from penstock.model.time import Domain
 from penstock.plan.expressions import AggregateCall, Call, Column, Expression, Literal, columns_in
-from penstock.plan.nodes import AlterLifetime, Node, NumberRows, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import (
+    AlterLifetime,
+    GroupAggregate,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    Source,
+    Union,
+    WindowAggregate,
+)
 from penstock.plan.windows import Window
 
 _UNSAID = frozenset({"why"})
@@ -110,6 +120,9 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
         case WindowAggregate():
             arguments = [a.argument for a in node.aggregates if a.argument is not None]
             return frozenset({*node.keys, *arguments, *node.window.columns, node.input.schema.time or ""})
+        case GroupAggregate():
+            arguments = [a.argument for a in node.aggregates if a.argument is not None]
+            return frozenset({*node.keys, *arguments, node.input.schema.time or ""})
         case Union() if wanted is not None:
             branch = node.branches[port].schema
             return frozenset(branch.fields[node.schema.index(name)].name for name in wanted if name in node.schema)

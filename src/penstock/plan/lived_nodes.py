@@ -80,15 +80,19 @@ class Settle(Unary):
 
     @cached_property
     def properties(self) -> StreamProperties:
-        """Ordered inserts; those that start together come in the same order everywhere, unless they have floats."""
+        """Ordered inserts; those that start together come in the same order everywhere, unless they have floats.
+
+        Groups of which something is promised alone are ahead of the others.
+        """
         exact = not any(f.type.is_fractional for f in self.schema.fields)
+        ordered = not self.speaks_of_groups
         return replace(
             self.input.properties,
-            ordered=True,
+            ordered=ordered,
             strictly_ordered=False,
             insert_only=True,
-            deterministic_ties=exact,
-            max_disorder=0,
+            deterministic_ties=exact and ordered,
+            max_disorder=0 if ordered else None,
         )
 
     @property

@@ -41,6 +41,11 @@ class Node:
         return False
 
     @property
+    def speaks_of_groups(self) -> bool:
+        """Whether what comes out may be promised of some groups alone, which are then ahead of the others."""
+        return any(node.speaks_of_groups for node in self.inputs)
+
+    @property
     def label(self) -> str:
         """One line for `explain`."""
         return type(self).__name__

@@ -1,8 +1,8 @@
 """The logical plan: frozen nodes, each of which derives its schema and properties from its inputs.
 
-A node says what is computed, never how. Aggregation reads plain columns only: a projection below it computes keys and
-arguments, one above it computes what the select list makes of the results. A node that does not fit its inputs cannot
-be made (`integrity`). What every node is, is in `node`; nodes that are about how long events live are in `lived_nodes`.
+A node says what is computed, never how. A node that does not fit its inputs cannot be made (`integrity`). What every
+node is, is in `node`, aggregation in `aggregate_nodes`, how long events live in `lived_nodes`; whoever uses nodes finds
+all of them here.
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ from functools import cached_property
 
 from penstock.model.progress import Progress, Punctuated, Several
 from penstock.model.properties import StreamProperties
-from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
-from penstock.model.time import Domain, show_span
-from penstock.plan.expressions import AggregateCall, Column, Expression, columns_in
+from penstock.model.schema import BIGINT, Field, Schema
+from penstock.model.time import show_span
+from penstock.plan.aggregate_nodes import WINDOW_FIELDS, GroupAggregate, WindowAggregate, window_fields
+from penstock.plan.expressions import Column, Expression, columns_in
 from penstock.plan.integrity import check_column, check_predicate, check_reads
 from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
 from penstock.plan.node import Nary, Node, Unary
-from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
+
+__all__ = [
+    "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Distinct", "Ends", "GroupAggregate", "Merge", "Nary", "Node",
+    "NumberRows", "Project", "Select", "Settle", "Source", "Unary", "Union", "WindowAggregate", "window_fields",
+]  # fmt: skip
 
 __all__ = [
     "ROW_NUMBER",
@@ -40,14 +45,6 @@ __all__ = [
     "window_fields",
 ]
 ROW_NUMBER = "row_num"
-WINDOW_FIELDS = ("wid", "window_start", "window_end")
-
-
-def window_fields(window: AnyWindow) -> tuple[Field, Field, Field]:
-    """What every result of a window begins with: its number, its start and its end."""
-    bound = TIMESTAMP if window.domain is Domain.TIMESTAMP else BIGINT
-    wid, start, end = WINDOW_FIELDS
-    return Field(wid, BIGINT), Field(start, bound), Field(end, bound)
 
 
 @dataclass(frozen=True)
@@ -103,6 +100,11 @@ class Source(Node):
         return tuple(map(self.schema.index, self.progress.per)) if isinstance(self.progress, Punctuated) else ()
 
     @property
+    def speaks_of_groups(self) -> bool:
+        """Whether its punctuation may be of some rows alone."""
+        return bool(self.per) and not self.by_arrival
+
+    @property
     def label(self) -> str:
         """Name, time and progress."""
         ahead = "" if self.max_ahead is None else f", at most {show_span(self.max_ahead, self.fields.domain)} ahead"
@@ -124,6 +126,11 @@ class NumberRows(Unary):
         if self.keeps_time:
             return Schema(fields, below.time, below.lifetime, lives=below.lives)
         return Schema(fields, ROW_NUMBER)
+
+    @property
+    def speaks_of_groups(self) -> bool:
+        """What is promised of times says nothing of row numbers."""
+        return self.keeps_time and self.input.speaks_of_groups
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -272,57 +279,3 @@ class Distinct(Unary):
     def label(self) -> str:
         """The operator's name in the papers."""
         return "Distinct (DupElim)"
-
-
-@dataclass(frozen=True)
-class WindowAggregate(Unary):
-    """One row per window and group: the window's id and bounds, the group's keys, the aggregates."""
-
-    window: AnyWindow
-    keys: tuple[str, ...]
-    aggregates: tuple[AggregateCall, ...]
-
-    def __post_init__(self) -> None:
-        """Window, keys and arguments are columns of the input, of the types that they are taken for."""
-        below = self.input.schema
-        for attribute in self.window.columns:
-            check_column("Aggregate, window", attribute, None, below)
-        for key in self.keys:
-            check_column("Aggregate, key", key, None, below)
-        for call in self.aggregates:
-            if call.argument is not None:
-                check_column(f"Aggregate, {call}", call.argument, call.argument_type, below)
-
-    @cached_property
-    def schema(self) -> Schema:
-        """Window, keys, aggregates; a result lives until the next window ends."""
-        fields = list(window_fields(self.window))
-        fields += [Field(k, self.input.schema[k].type) for k in self.keys]
-        fields += [Field(a.name, a.type) for a in self.aggregates]
-        slides = isinstance(self.window, SlidingWindow | LandmarkWindow)
-        return Schema(tuple(fields), "window_end", self.window.slide if slides else 1)
-
-    @cached_property
-    def properties(self) -> StreamProperties:
-        """Windows close in order, all groups of one window together; without groups, each window once.
-
-        Each partition of a partitioned window counts for itself, so there is no order among them; rows that tie in a
-        slide-by-tuple window each bring a result with the same id, so it is no key.
-        """
-        ordered = not isinstance(self.window, PartitionedWindow)
-        ties = isinstance(self.window, SlideByTupleWindow)
-        one_each = isinstance(self.window, SlidingWindow | LandmarkWindow) and not self.keys
-        return StreamProperties(
-            ordered=ordered,
-            strictly_ordered=one_each,
-            deterministic_ties=one_each,
-            key=None if ties else frozenset({"wid", *self.keys}),
-            max_disorder=0 if ordered else None,
-            lifetime=self.schema.lifetime,
-        )
-
-    @property
-    def label(self) -> str:
-        """Aggregates, window and keys."""
-        by = f" by {', '.join(self.keys)}" if self.keys else ""
-        return f"Aggregate {', '.join(map(str, self.aggregates))} {self.window}{by}"

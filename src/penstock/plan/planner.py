@@ -31,6 +31,7 @@ from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
     Ends,
+    GroupAggregate,
     Merge,
     Node,
     NumberRows,
@@ -59,6 +60,7 @@ NOTHING = Kept()
 """No checkpoint."""
 TakenUp = Callable[[Choice], Choice]
 """The choice for a node, given the state that is there of it."""
+WHOLE = "whole groups"
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,9 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
         case WindowAggregate(window=SlidingWindow()):
             choice = taken_up(_chosen(choose_aggregate(node, catalog, volume), aggregate, node))
             return Decision(runs, choice.name, _holistic(node, catalog), choice)
+        case GroupAggregate():
+            waits = "groups held until it is promised that nothing more of them comes"
+            return Decision(runs, WHOLE, "; ".join(filter(None, [waits, _holistic(node, catalog)])))
         case Settle():
             return Decision(runs, "Settle", "events by slices of time, given out in order of start when they are final")
         case Distinct() if node.schema.lives is not None:
@@ -166,7 +171,7 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, type(node).__name__)
 
 
-def _holistic(node: WindowAggregate, catalog: Catalog) -> str:
+def _holistic(node: WindowAggregate | GroupAggregate, catalog: Catalog) -> str:
     """What is said of aggregates whose state grows with the values in it (thesis 6.2.2)."""
     unbounded = [str(a) for a in node.aggregates if not record_of(a, catalog).bounded]
     return f"{', '.join(unbounded)} may take more room the more values there are" if unbounded else ""
@@ -199,6 +204,8 @@ def _native(node: Node, catalog: Catalog, volume: Volume) -> Decision:
             if window.is_tumbling and choice.name == "copy rows":
                 return Decision(Runs.NATIVE, choice.name, "one aggregation per window")
             return Decision(Runs.SLIDING, choice.name, _WAYS[choice.name], choice)
+        case GroupAggregate():
+            return Decision(Runs.NATIVE, WHOLE, "one aggregation per group: over bounded input every group is complete")
         case Merge(algorithm=algorithm):
             why = "of whole replicas, each row as often as the one has it that has it most often; no alarm"
             return Decision(Runs.NATIVE, algorithm, why)
@@ -216,6 +223,9 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp) -> 
             choice = taken_up(choose_aggregate(node, catalog, volume))
             pages = f"a page of state per {'window' if choice.name == WID else 'pane'}"
             return Decision(runs, choice.name, "; ".join(filter(None, [pages, _holistic(node, catalog)])), choice)
+        case GroupAggregate():
+            pages = "pages of groups held until it is promised that nothing more of them comes"
+            return Decision(runs, WHOLE, "; ".join(filter(None, [pages, _holistic(node, catalog)])))
         case Merge(why=why, algorithm=algorithm):
             return Decision(runs, algorithm, f"{why}; spread by payload, a page of state per slice of time")
         case _:
@@ -233,7 +243,7 @@ def _needs_host(node: Node, catalog: Catalog) -> bool:
             floats = any(f.type in (FLOAT, DOUBLE) for f in node.schema.fields)
             keyless = node.key is None and node.algorithm != "R0"
             return node.driver != "leading" or node.on_divergence == "stop" or (floats and keyless)
-        case WindowAggregate():
+        case WindowAggregate() | GroupAggregate():
             return not all(record_of(a, catalog).is_native(a.argument_type) for a in node.aggregates)
         case _:
             return False

@@ -17,7 +17,9 @@ Over events with lives it is one event for each longest stretch of time in which
 
 A row for which an operator's expression has no value goes no further and is dead, with the operator, the reason and the
 row as the operator was given it; each operator that fails on it says so. A group whose aggregate has no value in a
-window is dead for that window: the window and the keys stand for the row.
+window is dead for that window: the window and the keys stand for the row. Without windows a group is all of its rows
+that were on time, whatever was promised when, and what comes of it starts at the greatest time of them; if it has no
+value, that time and the keys stand for the row.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
     Ends,
+    GroupAggregate,
     Merge,
     Node,
     NumberRows,
@@ -174,6 +177,8 @@ class _Evaluator:
                 return self._distinct(node)
             case WindowAggregate():
                 return [Placed(i, row) for i, row in enumerate(self._aggregated(node))]
+            case GroupAggregate():
+                return [Placed(i, row) for i, row in enumerate(self._whole_groups(node))]
             case _:
                 raise UnsupportedError("The reference does not know this node.", got=node.label)
 
@@ -232,28 +237,45 @@ class _Evaluator:
 
     def _aggregated(self, node: WindowAggregate) -> list[Row]:
         schema = node.input.schema
-        keys = [schema.index(k) for k in node.keys]
         results: list[Row] = []
         for extent in extents(node.window, [item.row for item in self.rows(node.input)], schema):
-            groups: dict[object, list[Row]] = {}
-            for row in extent.rows:
-                groups.setdefault(same_row(tuple(row[i] for i in keys)), []).append(row)
-            for members in groups.values():
-                window = (extent.wid, extent.start, extent.end, *(members[0][i] for i in keys))
-                try:
-                    results.append((*window, *self._results(node, members, schema)))
-                except EvaluationError as error:
-                    shown = Schema(node.schema.fields[: len(window)])
-                    self._bury(node, plain_text(reason_of(error)), row_text(shown, window))
+            for keys, members in _groups(node, extent.rows):
+                results += self._result(node, (extent.wid, extent.start, extent.end, *keys), members)
         return results
 
-    def _results(self, node: WindowAggregate, members: list[Row], schema: Schema) -> list[object]:
+    def _whole_groups(self, node: GroupAggregate) -> list[Row]:
+        time = node.input.schema.time_index
+        results: list[Row] = []
+        for keys, members in _groups(node, [item.row for item in self.rows(node.input)]):
+            greatest = max(row[time] for row in members)  # type: ignore[type-var]
+            results += self._result(node, (greatest, *keys), members)
+        return sorted(results, key=lambda row: row[0])  # type: ignore[arg-type,return-value]
+
+    def _result(self, node: WindowAggregate | GroupAggregate, lead: Row, members: list[Row]) -> list[Row]:
+        """The row of a group, which begins with `lead`; none, and a dead letter, where an aggregate has no value."""
+        try:
+            return [(*lead, *self._results(node, members, node.input.schema))]
+        except EvaluationError as error:
+            shown = Schema(node.schema.fields[: len(lead)])
+            self._bury(node, plain_text(reason_of(error)), row_text(shown, lead))
+            return []
+
+    def _results(self, node: WindowAggregate | GroupAggregate, members: list[Row], schema: Schema) -> list[object]:
         results = []
         for call in node.aggregates:
             place = None if call.argument is None else schema.index(call.argument)
             values = [None if place is None else row[place] for row in members]
             results.append(aggregate(call, values, self.aggregates))
         return results
+
+
+def _groups(node: WindowAggregate | GroupAggregate, rows: Sequence[Row]) -> list[tuple[Row, list[Row]]]:
+    """The groups of some rows, each with the keys as its first row has them."""
+    places = [node.input.schema.index(k) for k in node.keys]
+    groups: dict[object, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(same_row(tuple(row[i] for i in places)), []).append(row)
+    return [(tuple(members[0][i] for i in places), members) for members in groups.values()]
 
 
 def _placed(place: int, arrived: Row | Insert | Adjust) -> Placed:

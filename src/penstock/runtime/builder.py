@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +15,10 @@ from penstock.model.schema import DataType, Schema
 from penstock.model.time import Domain
 from penstock.operators.aggregates.catalogue import array_form
 from penstock.operators.aggregates.columnar import ColumnarAggregate
+from penstock.operators.aggregates.functions import max_of
 from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.partials import Grouping
+from penstock.operators.aggregates.whole_groups import GroupAggregateOperator
 from penstock.operators.aggregates.wid import WidAggregate
 from penstock.operators.merge.operator import MergeOperator
 from penstock.operators.operator import Operator
@@ -38,11 +41,13 @@ from penstock.operators.windows.sliding import Sliding
 from penstock.plan import cost
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
+from penstock.plan.complete import completing
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
     Ends,
+    GroupAggregate,
     Merge,
     NumberRows,
     Project,
@@ -54,6 +59,7 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.physical import Physical
 from penstock.plan.planner import BY_BATCH
+from penstock.plan.useful import EVERY
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.column_functions import ColumnFunction, NotColumnar, column_function
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
@@ -96,6 +102,8 @@ class Builder:
                 return DistinctOperator(node.schema) if node.schema.lives is None else StretchesOperator(node.schema)
             case WindowAggregate():
                 return self.window_aggregate(node, planned.algorithm)
+            case GroupAggregate():
+                return self.group_aggregate(node, planned.useful)
             case _:
                 raise UnsupportedError("There is no operator for this.", where=node.label)
 
@@ -185,20 +193,15 @@ class Builder:
             options |= {"policy": node.policy, "lag": node.lag, "driver": node.driver}
         if node.algorithm in ("R2", "R3"):
             options["key"] = node.key
-        return MergeOperator(node.schema, node.names, node.algorithm, **options)
+        branches = [b.schema for b in node.branches]
+        return MergeOperator(node.schema, node.names, node.algorithm, branches=branches, **options)
 
     def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:
         """The operator of a window aggregate by an algorithm, see `plan.cost`."""
         window = node.window
         if not isinstance(window, SlidingWindow):
             raise UnsupportedError("There is no operator for this kind of window.", where=node.label)
-        schema = node.input.schema
-        grouping = Grouping(
-            schema,
-            tuple(schema.index(k) for k in node.keys),
-            tuple(None if a.argument is None else schema.index(a.argument) for a in node.aggregates),
-            tuple(record_of(a, self.catalog).row_form(a.argument_type, a.type) for a in node.aggregates),
-        )
+        grouping = self._grouping(node)
         sliding = Sliding(window.range, window.slide, window.origin)
         match algorithm:
             case cost.WID:
@@ -210,6 +213,28 @@ class Builder:
                 return self._columnar(node, sliding, grouping)
             case _:
                 raise UnsupportedError("There is no such algorithm for aggregates.", where=node.label, got=algorithm)
+
+    def group_aggregate(self, node: GroupAggregate, useful: tuple[int, int] = EVERY) -> GroupAggregateOperator:
+        """The operator of an aggregate of whole groups, whose greatest time is one more aggregate."""
+        grouping, schema = self._grouping(node), node.input.schema
+        time = schema[schema.time].type
+        timed = replace(
+            grouping,
+            arguments=(*grouping.arguments, schema.time_index),
+            functions=(*grouping.functions, max_of(time, time)),
+        )
+        about = completing(node.input, node.keys) or ()
+        lead = tuple(at for at, key in enumerate(node.keys) if key in about)
+        return GroupAggregateOperator(node.schema, timed, lead, useful)
+
+    def _grouping(self, node: WindowAggregate | GroupAggregate) -> Grouping:
+        schema = node.input.schema
+        return Grouping(
+            schema,
+            tuple(schema.index(k) for k in node.keys),
+            tuple(None if a.argument is None else schema.index(a.argument) for a in node.aggregates),
+            tuple(record_of(a, self.catalog).row_form(a.argument_type, a.type) for a in node.aggregates),
+        )
 
     def _columnar(self, node: WindowAggregate, sliding: Sliding, grouping: Grouping) -> Operator:
         schema = node.input.schema

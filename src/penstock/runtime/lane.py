@@ -19,10 +19,9 @@ the graph, with the same results; rows with lives are pushed as elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, conform_row, fits_text
@@ -30,39 +29,18 @@ from penstock.model.convert import encodable
 from penstock.model.element_rows import Elements
 from penstock.model.elements import Adjust, Insert
 from penstock.model.schema import Field, Schema
-from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical
 from penstock.operators.aggregates.columnar import ColumnarAggregate
-from penstock.operators.operator import Rejected
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.marks import SourceMarks
 from penstock.operators.progress.trackers import DelayTracker
-from penstock.operators.relational.attempt import by_row
-from penstock.operators.relational.number import NumberOperator
-from penstock.operators.relational.project import ProjectOperator
-from penstock.operators.relational.select import SelectOperator
 from penstock.plan.nodes import NumberRows, Project, Select, Source
 from penstock.runtime.gate import Gate
+from penstock.runtime.lane_books import Books, Bury, Lane, Push, nothing
 from penstock.runtime.row_functions import Functions, RowCode
 
 if TYPE_CHECKING:
     from penstock.runtime.graph import Graph, GraphNode
-
-Push = Callable[[Row], None]
-Bury = Callable[[DeadLetter], None]
-
-
-@dataclass(frozen=True)
-class Lane:
-    """How to push a row, and how to bring the lane and the graph to the same state."""
-
-    push: Push
-    store: Callable[[], None]
-    load: Callable[[], None]
-    read: Callable[[], int]
-    """How many rows were pushed, as far as they are stored."""
-    retire: Callable[[], None] = lambda: None
-    """The graph has changed: from now on rows go to the lane that took this one's place."""
 
 
 def lane_of(graph: Graph, stream: str, functions: Functions, bury: Bury, gate: Gate, again: Push | None = None) -> Lane:
@@ -101,11 +79,7 @@ def lane_of(graph: Graph, stream: str, functions: Functions, bury: Bury, gate: G
         assert again is not None
         again(row)
 
-    return Lane(push, _nothing, _nothing, lambda: pushed, lambda: retired.append(True))
-
-
-def _nothing(*_: object) -> None:
-    pass
+    return Lane(push, nothing, nothing, lambda: pushed, lambda: retired.append(True))
 
 
 def _compiled(
@@ -178,7 +152,7 @@ def _compiled(
         "        greatest, bound, edge, needed, n, following = read()",
         "    return push, store, load",
     ]
-    books = _Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
+    books = Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
     exec(compile("\n".join(lines), "<penstock lane>", "exec"), code.names)
     own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.follow, books.numbered)
     made = code.names["make"](gate.held, gate.pause, *own, books.read, books.write)
@@ -278,143 +252,6 @@ def _deliver(graph: Graph, node: GraphNode) -> Push:
         graph.hand_on(node, Batch(schema, [row]))
 
     return deliver
-
-
-class _Books:
-    """What a lane's variables stand for in the operators' pages and statistics."""
-
-    def __init__(
-        self,
-        graph: Graph,
-        entrance: GraphNode,
-        ingest: RowIngest,
-        chain: list[GraphNode],
-        consumers: list[GraphNode],
-        bury: Bury,
-    ) -> None:
-        self.bury = bury
-        self.graph, self.entrance, self.ingest, self.tracker = graph, entrance, ingest, ingest.tracker
-        self.state: Any = None
-        """The tracker's state, where it is more than the greatest time."""
-        self.numbers = next((node for node in chain if isinstance(node.operator, NumberOperator)), None)
-        self.chain, self.consumers = chain, consumers
-        self.lane = Lane(_nothing, _nothing, _nothing, lambda: 0)
-        self.pushed = 0
-        """How many rows were pushed, whatever became of them."""
-        self.failed = dict.fromkeys(range(len(chain)), 0)
-        """How many rows failed at each step since they were last counted."""
-
-    def read(self) -> tuple[int, int, int, int, int, int]:
-        """What the lane starts from.
-
-        The greatest time, the bound that condemns, from when on a new bound is of use, from when on rows are, the next
-        row number, and from which one on numbers are of use.
-        """
-        ingest = self.ingest
-        state = self.state = ingest.pages.get("progress")
-        bound = max(self.tracker.bound(state), ingest.outside())
-        if ingest.by_arrival and not ingest.has_ended:
-            bound = MIN_TICK
-        delay = self.tracker.delay if isinstance(self.tracker, DelayTracker) else 0
-        greatest = state if isinstance(self.tracker, DelayTracker) and state is not None else MIN_TICK
-        return greatest, bound, _edge(ingest) + delay, ingest.needed(), *self._counting()
-
-    def _counting(self) -> tuple[int, int]:
-        """The next row number, and the next that is of use."""
-        if self.numbers is None:
-            return 0, END_OF_TIME
-        operator = self.numbers.operator
-        assert isinstance(operator, NumberOperator)
-        number = operator.pages.get("next") or 0
-        return number, max(_edge(operator), number + 1)
-
-    def write(self, greatest: int, number: int, counters: list[int]) -> None:
-        """Keep how far the stream has come, and count the rows that each step saw."""
-        read, count, late, skipped, *selected = counters
-        self.pushed += read
-        if not count + late + skipped:
-            return
-        if self.numbers is not None:
-            self.numbers.operator.pages.put("next", number)
-        if greatest > MIN_TICK:
-            self.ingest.reach(greatest)
-        if isinstance(self.tracker, DelayTracker) and not self.ingest.by_arrival:
-            self.ingest.pages.put("progress", greatest)
-        elif self.state is not None:
-            self.ingest.pages.put("progress", self.state)
-        self.entrance.statistics.rows_in += count + late + skipped
-        self.ingest.skipped += skipped
-        self.entrance.statistics.rows_out += count
-        for at, node in enumerate(self.chain):
-            node.statistics.rows_in += count
-            count = selected.pop(0) if isinstance(node.plan, Select) else count - self.failed[at]
-            self.failed[at] = 0
-            node.statistics.rows_out += count
-        for consumer in self.consumers:
-            consumer.statistics.rows_in += count
-
-    def mend(self, row: object) -> Row | None:
-        """The row with its values brought into their types; None if that cannot be done."""
-        mended = conform_row(self.ingest.schema, row)
-        if isinstance(mended, DeadLetter):
-            self.bury(mended)
-            return None
-        return mended
-
-    def condemn(self, row: Row, bound: int) -> None:
-        """A late row."""
-        self.graph.reject(self.entrance, self.ingest.late(Batch(self.ingest.schema, [row]), [bound]))
-
-    def aside(self, row: Row) -> None:
-        """A row that is punctuation, or of which that cannot be told: it goes through the graph."""
-        self.lane.store()
-        self.graph.push(str(self.entrance.stream), Batch(self.ingest.schema, [row]))
-        self.lane.load()
-
-    def step(self, time: int, mark: object) -> int:
-        """The bound after one more row, where it does not follow from the greatest time alone."""
-        self.ingest.reach(time)
-        self.state = self.tracker.observe(self.state, time, mark)
-        return self.tracker.bound(self.state)
-
-    def blame(self, row: Row, error: Exception, number: int) -> None:
-        """Something failed on the way of a row: the step that fails on it says so; if none does it was not the row."""
-        for at, node in enumerate(self.chain):
-            if isinstance(node.operator, NumberOperator):
-                row = (*row, number)
-                continue
-            assert isinstance(node.operator, SelectOperator | ProjectOperator)
-            good, failed = by_row([row], node.operator.single)
-            if failed:
-                self.failed[at] += 1
-                batch = Batch(node.plan.inputs[0].schema, [row])
-                self.graph.reject(node, Rejected("failed", batch, (), [failed[0][1]]))
-                return
-            if not good:
-                break
-            row = good[0][1]
-        raise error
-
-    def follow(self) -> None:
-        """The row moved the bound past the next useful one: punctuation follows it."""
-        self.lane.store()
-        bound = self.tracker.bound(self.ingest.pages.get("progress"))
-        self.graph.emit(self.entrance, self.ingest.pass_on(bound))
-        self.lane.load()
-
-    def numbered(self) -> None:
-        """The row number passed the next useful one: punctuation follows the row."""
-        assert self.numbers is not None
-        assert isinstance(self.numbers.operator, NumberOperator)
-        self.lane.store()
-        self.graph.emit(self.numbers, self.numbers.operator.pass_on())
-        self.lane.load()
-
-
-def _edge(operator: RowIngest | NumberOperator) -> int:
-    """The next bound of an operator that is of use to its consumer."""
-    told: int | None = operator.pages.get(operator.passed_on.key)
-    return MIN_TICK if told is None else (told + 1) * operator.step + operator.origin
 
 
 @contextmanager

@@ -8,6 +8,9 @@ Names mean what they mean in Spark:
 - in HAVING, outside aggregates: a group key, a column of the window, else an alias of the select list.
 
 A part of an expression is a group key if it is bound to the same as one, however it is written.
+
+Without a window clause it takes GROUP BY on the stream's own time, which is a window of one tick, or on columns of
+which the stream promises that groups are complete (`plan.complete`); then there are no columns of a window.
 """
 
 from __future__ import annotations
@@ -21,8 +24,18 @@ from penstock.model.schema import Schema
 from penstock.model.time import Domain
 from penstock.operators.aggregates.catalogue import find
 from penstock.plan.catalog import Catalog
+from penstock.plan.complete import completing
 from penstock.plan.expressions import USER, AggregateCall, Column, Expression
-from penstock.plan.nodes import WINDOW_FIELDS, Node, Project, Select, WindowAggregate, window_fields
+from penstock.plan.nodes import (
+    WINDOW_FIELDS,
+    GroupAggregate,
+    Node,
+    Project,
+    Select,
+    Source,
+    WindowAggregate,
+    window_fields,
+)
 from penstock.plan.progressing import progressing
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
@@ -65,12 +78,6 @@ class GroupingBinder:
         self.select = ExpressionBinder(catalog, self.reading, self._in_select)
         self.having = ExpressionBinder(catalog, self.reading, self._in_having)
 
-    @property
-    def window(self) -> AnyWindow:
-        """The window, once the keys are known."""
-        assert self._window is not None
-        return self._window
-
     def bind(self, tree: exp.Expr, group: exp.Expr | None, having: exp.Expr | None) -> Node:
         """The plan: rows brought to keys and arguments, the aggregation, HAVING, the select list."""
         if group is not None:
@@ -81,10 +88,20 @@ class GroupingBinder:
         refuse_twice(self.items, self.reading)
         columns, made = self._columns()
         grouping = self.grouping
-        aggregate = WindowAggregate(self._inputs(), self.window, tuple(grouping.keys), tuple(grouping.calls.values()))
-        node: Node = Select(aggregate, predicate) if predicate is not None else aggregate
-        lead: list[tuple[str, Expression]] = [(n, Column(n, aggregate.schema[n].type)) for n in WINDOW_FIELDS]
+        keys, calls = tuple(grouping.keys), tuple(grouping.calls.values())
+        aggregate: Node
+        if self._window is None:
+            aggregate = GroupAggregate(self._inputs(), keys, calls)
+        else:
+            aggregate = WindowAggregate(self._inputs(), self._window, keys, calls)
+        node = Select(aggregate, predicate) if predicate is not None else aggregate
+        lead: list[tuple[str, Expression]] = [(n, Column(n, aggregate.schema[n].type)) for n in self._lead]
         return projected(node, unique(lead + columns, {at + len(lead) for at in made}))
+
+    @property
+    def _lead(self) -> tuple[str, ...]:
+        """The columns that a result begins with."""
+        return () if self._window is None else WINDOW_FIELDS
 
     def _columns(self) -> tuple[list[tuple[str, Expression]], set[int]]:
         """The select list without the columns of the window, and which of its names were made here."""
@@ -95,9 +112,9 @@ class GroupingBinder:
                 raise self.reading.error("SELECT * cannot be aggregated.", item, hint="name the columns")
             bound = self.select.bind(self.reading.need(item, "this") if isinstance(item, exp.Alias) else item)
             name = item_name(item, bound, len(columns), self.reading)
-            if isinstance(bound, Column) and bound.name in WINDOW_FIELDS and name.lower() == bound.name:
+            if isinstance(bound, Column) and bound.name in self._lead and name.lower() == bound.name:
                 continue
-            if name.lower() in WINDOW_FIELDS and is_named(item):
+            if name.lower() in self._lead and is_named(item):
                 raise self.reading.error(
                     "Two columns of the result have the same name.",
                     item,
@@ -164,17 +181,19 @@ class GroupingBinder:
 
     def _add_partition(self) -> None:
         """The partitioning attributes of a window are keys, too."""
-        if not isinstance(self.window, PartitionedWindow):
+        window = self._window
+        if not isinstance(window, PartitionedWindow):
             return
         names = []
-        for name in self.window.partition:
+        for name in window.partition:
             key = Column(name, self.scope.node.schema[name].type)
             known = next((n for n, bound in self.grouping.keys.items() if bound == key), None)
             names.append(known if known is not None else self._add_key(key))
             self.grouping.sizes.add(1)
-        self._window = replace(self.window, partition=tuple(names))
+        self._window = replace(window, partition=tuple(names))
 
-    def _bind_window(self, tree: exp.Expr) -> AnyWindow:
+    def _bind_window(self, tree: exp.Expr) -> AnyWindow | None:
+        """The window; None where groups are complete without one."""
         if self.window_binder is not None:
             return self.window_binder.bind()
         schema = self.scope.node.schema
@@ -182,16 +201,26 @@ class GroupingBinder:
         for attribute in progressing(self.scope.node):
             if attribute in grouped:
                 return tick_window(schema, attribute)
+        if self._completes():
+            return None
         at = next((n for item in self.items for n in item.walk() if aggregate_name(n, self.catalog)), tree)
         raise self._windowless(at, schema)
 
+    def _completes(self) -> bool:
+        """Whether the stream promises of the groups that they are complete."""
+        columns = [bound.name for bound in self.grouping.keys.values() if isinstance(bound, Column)]
+        return completing(self.scope.node, columns) is not None
+
     def _windowless(self, at: exp.Expr, schema: Schema) -> QueryError:
+        told = [n for n in self.scope.node.walk() if isinstance(n, Source) and n.speaks_of_groups]
+        columns = ", ".join(dict.fromkeys(n.schema.fields[i].name for n in told for i in n.per)) or "columns"
         lengths = "RANGE 10 minutes, SLIDE 1 minute" if schema.domain is Domain.TIMESTAMP else "RANGE 100, SLIDE 10"
         return self.reading.error(
             "An aggregate over a stream needs a window: without one it never completes.",
             at,
             got=shown(at),
-            hint=f"add [{lengths}, WA {schema.time}] after it, or GROUP BY {schema.time}",
+            hint=f"add [{lengths}, WA {schema.time}] after it, or GROUP BY {schema.time}; or GROUP BY {columns} of "
+            "which every stream says when a group is complete, pk.punctuated(…, per=[…], final=True)",
         )
 
     # What names mean above the aggregation
@@ -220,9 +249,9 @@ class GroupingBinder:
         function = aggregate_name(node, self.catalog)
         if function is not None:
             return self._call(function, node)
-        if isinstance(node, exp.Column) and node.name.lower() in WINDOW_FIELDS and not node.table:
+        if self._window is not None and isinstance(node, exp.Column) and _is_of_window(node):
             name = self.reading.name(node).lower()
-            (field,) = [f for f in window_fields(self.window) if f.name == name]
+            (field,) = [f for f in window_fields(self._window) if f.name == name]
             return Column(name, field.type)
         return None
 
@@ -326,15 +355,20 @@ class GroupingBinder:
 
     def _inputs(self) -> Node:
         """A projection to what the aggregation reads: time, keys, arguments."""
-        node, time = self.scope.node, self.window.attribute
+        node, window = self.scope.node, self._window
+        time = str(node.schema.time) if window is None else window.attribute
         columns: dict[str, Expression] = {time: Column(time, node.schema[time].type)}
         for name, bound in self.grouping.keys.items():
             columns.setdefault(name, bound)
-        if isinstance(self.window, SlideByTupleWindow) and self.window.number is not None:
-            columns[self.window.number] = Column(self.window.number, node.schema[self.window.number].type)
+        if isinstance(window, SlideByTupleWindow) and window.number is not None:
+            columns[window.number] = Column(window.number, node.schema[window.number].type)
         for bound, name in self.grouping.arguments.items():
             columns[name] = bound
         return Project(node, tuple(columns.items()), time, frozenset({time} - set(self.grouping.keys)))
+
+
+def _is_of_window(node: exp.Expr) -> bool:
+    return node.name.lower() in WINDOW_FIELDS and node.args.get("table") is None
 
 
 def _sizes(tree: exp.Expr) -> dict[int, int]:

@@ -1,10 +1,11 @@
 """The log of a run: numbered records, each put once and never changed.
 
 A record says everything that was known after a micro-batch (`Record`): its own number, the generation of the query that
-made it, the host's number of the micro-batch, the files that belong to it, how far the output has come, totals so far,
-state of the trackers, greatest starts, and the positions of the sources. Since totals and state are in every record,
-the last one is the whole state of a run: what is older is kept for `keep` records, for whoever wants to look back, and
-then deleted. So the latest state costs the listing of a folder of bounded size and the reading of one file.
+made it, the host's number of the micro-batch, the files that belong to it, how far the output has come, what was
+promised of some groups, totals so far, state of the trackers, greatest starts, and the positions of the sources. Since
+totals and state are in every record, the last one is the whole state of a run: what is older is kept for `keep`
+records, for whoever wants to look back, and then deleted. So the latest state costs the listing of a folder of bounded
+size and the reading of one file.
 
 A micro-batch that is replayed after a crash finds its record, by the host's number, and writes nothing again.
 """
@@ -18,7 +19,9 @@ from typing import Any
 from penstock.errors import LeaseError, StorageError
 from penstock.storage.files import Place
 
-FORMAT = 1
+FORMAT = 2
+READS = (1, 2)
+"""Formats of earlier releases, which had fewer fields, and this one's."""
 KEEP = 100
 _DIGITS = 12
 LOOKS = 10
@@ -49,6 +52,8 @@ class Record:
     """Per output: results, late rows, dead letters."""
     frontier: int | None = None
     """No later result is before this."""
+    promises: Mapping[str, str] = field(default_factory=dict)
+    """What was lately promised of some groups (`RecentPromises`), per stream; of the result under the empty name."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Of this micro-batch."""
     totals: Mapping[str, int] = field(default_factory=dict)
@@ -137,7 +142,7 @@ def record_of(value: Any, where: str) -> Record:
     try:
         known = dict(value)
         version = known.pop("format")
-        if version == FORMAT:
+        if version in READS:
             files = {k: tuple(DataFile(**f) for f in found) for k, found in known.pop("files").items()}
             return Record(files=files, **known)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
@@ -148,5 +153,5 @@ def record_of(value: Any, where: str) -> Record:
         "A record of the log has another format.",
         where=where,
         got=f"format {version}",
-        hint=f"this release reads format {FORMAT}",
+        hint=f"this release reads up to format {FORMAT}",
     )

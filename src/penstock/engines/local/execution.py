@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from penstock.engines.base import check
-from penstock.engines.local.hosting import Hosting, Opener
+from penstock.engines.local.hosting import Hosting
+from penstock.engines.local.opening import Opener
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import StreamError
 from penstock.model.accounts import Counts

@@ -21,27 +21,27 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
-from penstock.errors import PenstockError, SourceError, StreamError, reason_of
+from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened
+from penstock.errors import StreamError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, is_whole, linear
+from penstock.model.recent_promises import MOST, RecentPromises, Shown
 from penstock.model.time import END_OF_TIME, Domain
 from penstock.operators.progress.ingest import RowIngest
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node
-from penstock.plan.progressing import progressing
 from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
 from penstock.runtime.graph import Graph, GraphNode
-from penstock.runtime.lane import Lane, at_rest, lane_of
+from penstock.runtime.lane import at_rest, lane_of
+from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll, PolledItems
 from penstock.runtime.pulling import Exhausted, Pulling
 from penstock.runtime.side_outputs import Sides
 
-Item = Batch | DeadLetter | Punctuation
-Opener = Callable[[], Iterator[Item | Poll]]
 Out = TypeVar("Out")
 """What comes out: elements, or elements with the query that they are of."""
 MUCH = 1000
@@ -103,7 +103,7 @@ class Hosting(Generic[Out]):
 
     def feed(self, stream: str, item: Item) -> list[Out]:
         """Take an item of a stream; what comes of it."""
-        self._check_item(self._known(stream), item)
+        self._check(self._known(stream), item)
         with self._alone():
             for _ in self._steps(stream, item):
                 pass
@@ -117,34 +117,8 @@ class Hosting(Generic[Out]):
             )
         return stream.lower()
 
-    def _check_item(self, stream: str, item: object) -> None:
-        """What is fed is a batch of the stream, a dead letter, or a punctuation that bounds the stream."""
-        if isinstance(item, Batch):
-            wanted, got = self.graph.sources[stream][0].plan.schema, item.schema
-            if got is wanted or got.fields == wanted.fields:
-                return
-            raise StreamError("A batch has other columns than its stream.", where=stream, got=got.ddl, hint=wanted.ddl)
-        if isinstance(item, Punctuation):
-            known = progressing(self.graph.sources[stream][0].plan)
-            unknown = [name for name, _ in item.bounds if name not in known]
-            if unknown:
-                one = len(known) == 1
-                raise StreamError(
-                    "A punctuation bounds what is not the stream's time."
-                    if one
-                    else "A punctuation bounds what does not progress.",
-                    where=stream,
-                    got=", ".join(unknown),
-                    hint=f"the time is {known[0]}" if one else f"what progresses is {', '.join(known)}",
-                )
-            return
-        if not isinstance(item, DeadLetter):
-            raise StreamError(
-                "This cannot be fed to a stream.",
-                where=stream,
-                got=type(item).__name__,
-                hint="give a Batch, a Punctuation or a DeadLetter; pusher(stream) takes single rows as tuples",
-            )
+    def _check(self, stream: str, item: object) -> None:
+        check_item(self.graph.sources[stream][0].plan, stream, item)
 
     def _steps(self, stream: str, item: Item) -> Iterator[None]:
         if isinstance(item, DeadLetter):
@@ -238,7 +212,7 @@ class Hosting(Generic[Out]):
         between = between if between is not None else _never
         if not callable(stopped) or not callable(between):
             raise StreamError("stopped and between are called, so they are functions.", got=repr((stopped, between)))
-        ahead = self._ahead = _checked_ahead(live)
+        ahead = self._ahead = checked_ahead(live)
         reading = self._reading = {name: opened(name, sources) for name in self.streams}
         pulling: Pulling[Item | Poll] = Pulling(turn=1)
         self._pulling = pulling
@@ -252,7 +226,7 @@ class Hosting(Generic[Out]):
             for name, item in pulling if not is_cut else ():
                 if isinstance(item, Exhausted):
                     if item.error is not None:
-                        raise _failed(name, item.error)
+                        raise failed(name, item.error)
                     self._reading.pop(name, None)
                     steps = partial(self.graph.end_steps, name)
                 elif isinstance(item, Poll):
@@ -368,7 +342,7 @@ class Hosting(Generic[Out]):
 
     def say(self, stream: str, punctuation: Punctuation) -> None:
         """`run` takes a bound from outside, as if the stream had said it."""
-        self._check_item(self._known(stream), punctuation)
+        self._check(self._known(stream), punctuation)
         pulling = self._pulling
         if pulling is not None:
             name = next(n for n in self.streams if n.lower() == stream.lower())
@@ -394,6 +368,15 @@ class Hosting(Generic[Out]):
         """Per stream, the bound below which nothing more comes."""
         return {name: self._entrance(name).reached() for name in self.streams}
 
+    def promised(self) -> dict[str, tuple[Shown, ...]]:
+        """Per stream, what it has lately promised of some groups."""
+        entrances = {name: self._entrance(name) for name in self.streams}
+        kept = {name: (entrance.frontier(), entrance.schema) for name, entrance in entrances.items()}
+        return {
+            name: () if frontier is None else RecentPromises(frontier.newest(MOST)).shown(schema)
+            for name, (frontier, schema) in kept.items()
+        }
+
     def newest(self) -> dict[str, int | None]:
         """Per stream, the greatest time of a row on time that was fed."""
         return {name: self._entrance(name).greatest for name in self.streams}
@@ -404,45 +387,9 @@ class Hosting(Generic[Out]):
         return operator
 
 
-def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item | Poll]:
-    """A source as it is read; that it cannot be opened is told as an error in reading it."""
-    opener = sources.get(name.lower()) if isinstance(sources, Mapping) else None
-    if not callable(opener):
-        raise StreamError("Nothing says how a stream is opened.", where=f"stream {name}", got=repr(opener)[:200])
-    try:
-        return opener()
-    except Exception as error:  # it is the user's code
-        raise _failed(name, error)  # noqa: B904 - which has its cause
-
-
 def _wall_clock() -> int:
     return time.time_ns() // 1000
 
 
 def _never() -> bool:
     return False
-
-
-def _checked_ahead(live: Mapping[str, int] | None) -> dict[str, int]:
-    """How far ahead live sources may be read, by lower-case name."""
-    if live is None:
-        return {}
-    if not isinstance(live, Mapping) or not all(isinstance(n, str) and is_whole(a) and a > 0 for n, a in live.items()):
-        raise StreamError(
-            "Live streams are given with how many items may be read ahead.", got=repr(live)[:200], hint="{'s': 256}"
-        )
-    return {name.lower(): ahead for name, ahead in live.items()}
-
-
-def _failed(name: str, error: BaseException) -> PenstockError:
-    """What the user's code raises is told with the stream's name; an error of ours says that itself."""
-    if isinstance(error, PenstockError):
-        return error
-    told = SourceError(
-        "The source of a stream failed.",
-        where=f"stream {name}",
-        got=reason_of(error),
-        hint="what was read until then is counted; late rows and dead letters are kept",
-    )
-    told.__cause__ = error
-    return told

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from penstock.engines.base import check
-from penstock.engines.local.hosting import Hosting, Item, Opener, opened
+from penstock.engines.local.hosting import Hosting
+from penstock.engines.local.opening import Item, Opener, opened
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import StreamError
 from penstock.model.accounts import Counts
@@ -24,7 +25,8 @@ from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.plan.rules.read_through import read_through
 from penstock.runtime.graph import GraphNode
-from penstock.runtime.lane import Lane, at_rest, lane_of
+from penstock.runtime.lane import at_rest, lane_of
+from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll
 from penstock.runtime.pulling import Pulling
 from penstock.runtime.shared_graph import SharedGraph

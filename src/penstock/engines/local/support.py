@@ -19,6 +19,7 @@ SUPPORT: dict[str, Support] = {
     "landmark window": no("not yet: use the oracle (`penstock check`), or a sliding window"),
     "partitioned window": no("not yet: use the oracle (`penstock check`), or GROUP BY with a row window"),
     "slide-by-tuple window": no("not yet: use the oracle (`penstock check`), or a sliding window"),
+    "whole groups": Support("held until a promise completes them"),
     "user aggregate": Support("panes, by lift and combine"),
     "nested aggregate": Support("one operator after the other"),
     "progress: ordered": Support("judged row by row"),

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from penstock.engines.spark.attempts import Attempt, Attempts
 from penstock.engines.spark.entrance import ARRIVAL, BatchEntrance
+from penstock.engines.spark.groups import failed_groups, grouped
 from penstock.engines.spark.letters import LetterWriter
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.types import spark_ddl
@@ -29,6 +30,7 @@ from penstock.plan.expressions import Expression
 from penstock.plan.nodes import (
     ROW_NUMBER,
     Distinct,
+    GroupAggregate,
     Merge,
     NumberRows,
     Project,
@@ -92,6 +94,8 @@ class BatchLowering:
                 return self._below(planned).dropDuplicates(list(dict.fromkeys([*names, str(node.schema.time)])))
             case WindowAggregate(window=SlidingWindow() as window):
                 return windowed(self._below(planned), node, window, planned.algorithm, self.catalog)
+            case GroupAggregate():
+                return grouped(self._below(planned), node)
             case _:
                 raise UnsupportedError("Spark has no native operator for this.", where=node.label)
 
@@ -135,6 +139,8 @@ class BatchLowering:
                 bad = dead
             case WindowAggregate(window=SlidingWindow() as window) if can_fail(node):
                 bad = failed_windows(self._below(planned), node, window, planned.algorithm, self.catalog)
+            case GroupAggregate() if can_fail(node):
+                bad = failed_groups(self._below(planned), node)
             case _:
                 return None
         writer = LetterWriter(planned, self.catalog)

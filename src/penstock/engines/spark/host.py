@@ -24,6 +24,7 @@ from penstock.model.changelog import ResultForm
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import late_schema
+from penstock.model.recent_promises import MOST, RecentPromises
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
 from penstock.operators.state import seal, unseal
@@ -138,7 +139,8 @@ class HostedGraph:
                 read += note.read
         yield from self._tagged(side, read, before)
         if self.in_order:
-            yield "progress", dump({"greatest": greatest, "trackers": self._trackers(arrivals.notes)})
+            told = {"trackers": self._trackers(arrivals.notes), "promises": self._promises()}
+            yield "progress", dump({"greatest": greatest, **told})
             more = added(statistics, counted(self.graph))
             if more:
                 yield OPERATORS, dump(more)
@@ -147,6 +149,12 @@ class HostedGraph:
         """What the entrances of some streams remember of their progress: a tracker's state, a bound from outside."""
         entrances = {stream: self.graph.sources[stream.lower()][0].operator.pages for stream in streams}
         return {stream: (pages.get("progress"), pages.get("outside")) for stream, pages in entrances.items()}
+
+    def _promises(self) -> dict[str, Any]:
+        """What streams have promised of some groups lately; every bucket knows the same."""
+        entrances = {str(nodes[0].stream): nodes[0].operator for nodes in self.graph.sources.values()}
+        kept = {name: e.frontier() for name, e in entrances.items() if isinstance(e, BatchIngest)}
+        return {name: RecentPromises(f.newest(MOST)).to_plain() for name, f in kept.items() if f is not None}
 
     def close(self) -> Iterator[tuple[str, bytes]]:
         """End all streams."""
@@ -202,10 +210,13 @@ class HostedGraph:
         batches = [o for o in outputs if isinstance(o, Batch)]
         if batches:
             yield "result", pack(self.form.table(concat(self.schema, batches)))
-        promises = [o for o in outputs if isinstance(o, Punctuation) and o.is_linear]
-        bounds = [p.value for p in promises if p.attribute == self.schema.time]
+        told = [o for o in outputs if isinstance(o, Punctuation)]
+        bounds = [p.value for p in told if p.is_linear and p.attribute == self.schema.time]
         if bounds:
             yield "punctuation", dump(max(bounds))
+        promises = RecentPromises(told)
+        if promises:
+            yield "promises", dump(promises.to_plain())
         if len(side.late):
             yield "late", pack(side.late.table())
         if len(side.letters):
@@ -245,7 +256,7 @@ class GraphProcessor(StatefulProcessor):
         pages = [StatePages(self.state, node) for node in self.hosted.graph.nodes]
         self.hosted.graph.attach(list(pages))
         tagged = [
-            (kind, dump((int(key[0]), load(body))) if kind == "punctuation" else body)
+            (kind, dump((int(key[0]), load(body))) if kind in ("punctuation", "promises") else body)
             for kind, body in self.hosted.run(arrivals)
         ]
         for own in pages:

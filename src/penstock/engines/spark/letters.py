@@ -22,7 +22,7 @@ from penstock.operators.relational.attempt import by_row
 from penstock.operators.relational.project import ProjectOperator
 from penstock.operators.relational.select import SelectOperator
 from penstock.plan.catalog import Catalog
-from penstock.plan.nodes import Source, WindowAggregate
+from penstock.plan.nodes import GroupAggregate, Source, WindowAggregate
 from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 
@@ -39,15 +39,17 @@ class LetterWriter:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow` over the rows that failed.
 
-        For an aggregate they are windows, keys and the reason; for a source, rows, why and the tick that condemned it.
+        For an aggregate they are windows (or times), keys and the reason; for a source, rows, why and the tick that
+        condemned it.
         """
         node = self.planned.node
         streams = ", ".join(dict.fromkeys(n.name for n in node.walk() if isinstance(n, Source)))
-        is_aggregate = isinstance(node, WindowAggregate)
+        is_aggregate = isinstance(node, WindowAggregate | GroupAggregate)
         schema = node.schema if isinstance(node, Source) else node.inputs[0].schema
         operator = None if isinstance(node, Source) else node.label
-        if isinstance(node, WindowAggregate):
-            schema = Schema(node.schema.fields[: 3 + len(node.keys)])
+        if isinstance(node, WindowAggregate | GroupAggregate):
+            lead = 3 if isinstance(node, WindowAggregate) else 1
+            schema = Schema(node.schema.fields[: lead + len(node.keys)])
         for batch in batches:
             table = pa.Table.from_batches([batch])
             rows = rows_of(table.select(list(range(len(schema)))).cast(schema.arrow))

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,7 @@ from penstock.operators.operator import Rejected
 from penstock.plan.catalog import Catalog
 from penstock.plan.cost import COLUMNAR, without_distinct
 from penstock.plan.expressions import AggregateCall
-from penstock.plan.nodes import WindowAggregate
+from penstock.plan.nodes import GroupAggregate, WindowAggregate
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.builder import Builder
 
@@ -56,7 +56,7 @@ def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, way:
     return result.filter(F.col(REASON).isNull()).drop(REASON) if REASON in result.columns else result
 
 
-def can_fail(node: WindowAggregate) -> bool:
+def can_fail(node: WindowAggregate | GroupAggregate) -> bool:
     """Whether an aggregate may have no value: a sum of bigint. Sums of wide decimals do not run here."""
     return any(_record(a).lowering == "sum" and _is_split_call(a) for a in node.aggregates)
 
@@ -96,7 +96,7 @@ def _windows(
             return _grouped(spread, node, window, _window_value)
         case _:
             spread = _to_windows(rows, ticks, window)
-            return _grouped(spread, node, window, _whole)
+            return _grouped(spread, node, window, whole)
 
 
 def _panes(
@@ -239,16 +239,9 @@ def _grouped(
 ) -> DataFrame:
     keys = [f"`{k}`" for k in node.keys]
     grouped = spread.groupBy("__wid", *keys)
-    made = [value_of(a) for a in node.aggregates]
-    values = [value.alias(a.name) for (value, _), a in zip(made, node.aggregates, strict=True)]
-    reasons = [
-        F.when(failed, F.lit(reason_of(sum_overflow())))
-        for _, failed in made
-        if failed is not None  # see `can_fail`
-    ]
-    reason = [F.coalesce(*reasons).alias(REASON)] if reasons else []
+    values, reasons = aggregated(node.aggregates, value_of)
     # A grouping without aggregates is a duplicate elimination over windows.
-    result = grouped.agg(*values, *reason) if values else grouped.count().drop("count")
+    result = grouped.agg(*values, *reasons) if values else grouped.count().drop("count")
     end = (F.col("__wid") + 1) * long(window.slide) + long(window.origin)
     return result.select(
         F.col("__wid").alias("wid"),
@@ -258,6 +251,16 @@ def _grouped(
         *[F.col(f"`{a.name}`") for a in node.aggregates],
         *([REASON] if reasons else []),
     )
+
+
+def aggregated(
+    calls: Sequence[AggregateCall], value_of: Callable[[AggregateCall], Value]
+) -> tuple[list[Column], list[Column]]:
+    """The values of aggregates under their names; and, if some can have none, why a group has none (`can_fail`)."""
+    made = [value_of(a) for a in calls]
+    values = [value.alias(a.name) for (value, _), a in zip(made, calls, strict=True)]
+    reasons = [F.when(failed, F.lit(reason_of(sum_overflow()))) for _, failed in made if failed is not None]
+    return values, [F.coalesce(*reasons).alias(REASON)] if reasons else []
 
 
 def _to_windows(rows: DataFrame, ticks: Column, window: SlidingWindow) -> DataFrame:
@@ -326,7 +329,7 @@ def _from_halves(record: Aggregate, high: Column, low: Column, count: Column) ->
     return total, total.isNull() & (count > 0)
 
 
-def _whole(call: AggregateCall) -> Value:
+def whole(call: AggregateCall) -> Value:
     """The value of all rows of a window at once."""
     record = _record(call)
     argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")

@@ -21,7 +21,7 @@ The bucket's rows, and a note (progress of the whole part, dead letters, closing
 ENDS, OLDS = "\0ends", "\0olds"
 """What lives are called among the columns of packed rows; no column of a stream can be called so."""
 TAGGED = "kind string, body binary"
-"""One row per kind of output of a bucket: result, late, dead, punctuation, counts, progress, operators."""
+"""One row per kind of output of a bucket: result, late, dead, punctuation, promises, counts, progress, operators."""
 
 
 def pack(table: pa.Table) -> bytes:

@@ -24,11 +24,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from penstock.engines.spark.bucket_promises import BucketPromises
 from penstock.engines.spark.statistics import OPERATORS, summed
 from penstock.engines.spark.streaming import rows_of
 from penstock.engines.spark.wire import TAGGED, dump, load, pack, unpack
 from penstock.errors import CheckpointError
 from penstock.model.accounts import Counts, DeadLimit
+from penstock.model.recent_promises import RecentPromises
 from penstock.model.schema import Schema
 from penstock.plan.nodes import Source
 from penstock.runtime.showing import reached_by
@@ -137,15 +139,25 @@ class Writer:
         trackers = dict(last.trackers) if last is not None else {}
         for each in known[:1]:
             trackers |= {stream: _plain_tracker(*state) for stream, state in each["trackers"].items()}
+        said = {str(bucket): promises for kind, value in notes if kind == "promises" for bucket, promises in [value]}
+        buckets = BucketPromises.after(last, self.buckets)
+        promises = {} if last is None else dict(last.promises)
+        promises |= {s: RecentPromises.from_plain(p).to_text() for k in known[:1] for s, p in k["promises"].items()}
+        promises[""] = buckets.take(said, reached).to_text()
         self.log.commit(
             batch,
             files,
             frontier=least_bound(reached, self.buckets),
+            promises=promises,
             counts=counts,
             trackers=trackers,
             greatest=greater(*(each["greatest"] for each in known)),
             positions=self._positions(batch),
-            state={"reached": reached, OPERATORS: summed(last, [value for kind, value in notes if kind == OPERATORS])},
+            state={
+                "reached": reached,
+                "promised": buckets.kept(),
+                OPERATORS: summed(last, [value for kind, value in notes if kind == OPERATORS]),
+            },
         )
         # After everything is kept: a run that is started again finds the record and goes on from there.
         kept = self.log.last()

@@ -9,6 +9,8 @@ rows too, each once, and none is ever taken back: the policy must be one that wa
 the streams ordered (R0 to R2). Rows with lives are inserts and adjusts, and so is the output; any policy will do that
 does not compare whole inputs.
 
+What is promised of some groups goes on where that is sound (`promises`).
+
 What an input contradicts, what its kind of stream may not have, and where an input differs from the output are dead
 letters with the reason; with `on_divergence="stop"` the last is an error.
 """
@@ -16,12 +18,12 @@ letters with the reason; with `on_divergence="stop"` the last is an error.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from penstock.model.batch import Batch
-from penstock.model.elements import Adjust, Element, Insert, Punctuation, linear
+from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation, linear
 from penstock.model.lives import Lives
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK, SECOND, Domain
@@ -31,17 +33,24 @@ from penstock.operators.merge.choose import ALGORITHMS
 from penstock.operators.merge.divergence import PATIENCE, Divergence, Reaction, Watch
 from penstock.operators.merge.ordered import R0, OrderedMerge
 from penstock.operators.merge.pages import flatten, unflatten
+from penstock.operators.merge.policies import Conservative, HalfFrozen, policy_of
+from penstock.operators.merge.promises import BLOCKED, MergedPromises
 from penstock.operators.merge.r3 import R3
 from penstock.operators.merge.r4 import R4
 from penstock.operators.merge.revisable import MAJORITY, RevisableMerge
 from penstock.operators.merge.trail import Trail
 from penstock.operators.operator import Operator, Outputs, Rejected
+from penstock.operators.relational.meld import names_in
 
 SLICE = {Domain.TIMESTAMP: 60 * SECOND}
 OTHER_SLICE = 4096
 Due = dict[int, tuple[int | None, int | None, int | None, int]]
 """Per slice: the next time that a bound must visit it for; the oldest event that holds the output's bound back; the
 next time that every input must have passed for something to be compared; how many events the alarm keeps."""
+
+
+PLAIN = ("slices", BLOCKED)
+"""Pages that are plain data as they are."""
 
 
 class MergeOperator(Operator):
@@ -57,13 +66,27 @@ class MergeOperator(Operator):
         algorithm: str,
         *,
         on_divergence: Reaction = "report",
+        branches: Sequence[Schema] | None = None,
         **options: Any,
     ) -> None:
-        """`inputs` name the ports; `options` are those of the algorithm."""
+        """`inputs` name the ports; `options` are those of the algorithm.
+
+        The columns of `branches` may go by other names than those of the output.
+        """
         super().__init__(schema)
         self.names, self.ports = list(inputs), len(inputs)
         self.algorithm, self.options, self.reaction = ALGORITHMS[algorithm], options, on_divergence
         self.span = SLICE.get(schema.domain, OTHER_SLICE)
+        names = [names_in(each, schema) for each in branches or [schema] * self.ports]
+        self.promises = MergedPromises(schema, names, self._trusted())
+
+    def _trusted(self) -> int | None:
+        """The port of the input whose promises are enough: nothing comes out that it does not have."""
+        waits = issubclass(self.algorithm, RevisableMerge) and isinstance(
+            policy_of(self.options.get("policy", "first seen")), HalfFrozen | Conservative
+        )
+        driver = self.options.get("driver")
+        return self.names.index(driver) if waits and driver in self.names else None
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Each row as an element; rows that their own input contradicts are dead letters."""
@@ -90,8 +113,22 @@ class MergeOperator(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """An input has come further; what that freezes is put right, then the output's own bound follows."""
-        if not self.is_on_time(punctuation):
-            return  # rows are kept back, so what is promised of other attributes or of some groups does not hold here
+        if [name for name, _ in punctuation.bounds] != [self.schema.time]:
+            return  # rows are kept back, so what is promised of other attributes does not hold here
+        if punctuation.is_linear:
+            yield from self._advance(port, punctuation)
+        head = self._head()
+        stables = [head.inputs[name].stable for name in self.names]
+        yield from self.promises.take(self.pages, port, punctuation, stables, head.stable, self._held)
+
+    def _held(self, before: int) -> Iterator[tuple[int, Payload]]:
+        """Start and payload of the events in slices that begin before a time."""
+        due: Due = self.pages.get("slices") or {}
+        for number in due:
+            if number * self.span < before:
+                yield from self.pages.get(f"m{number}").index.nodes
+
+    def _advance(self, port: int, punctuation: Punctuation) -> Outputs:
         head = self._head()
         before: int = getattr(head, "frozen", MIN_TICK)
         shown = head.stable
@@ -215,11 +252,11 @@ class MergeOperator(Operator):
 
     def to_plain(self, key: str, page: Any) -> Any:
         """A merge, of the head or of a slice, as plain data."""
-        return page if key == "slices" else flatten(page)
+        return page if key in PLAIN else flatten(page)
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
-        return data if key == "slices" else unflatten(data, self._made(self.names if key == "head" else ()))[0]
+        return data if key in PLAIN else unflatten(data, self._made(self.names if key == "head" else ()))[0]
 
     # Rows
 

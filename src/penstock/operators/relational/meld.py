@@ -27,7 +27,7 @@ class MeldOperator(Operator):
         """`ports` inputs meet, whose columns may go by other names than those of the first."""
         super().__init__(schema)
         self.ports = ports
-        self.names = [_names(each, schema) for each in inputs or [schema] * ports]
+        self.names = [names_in(each, schema) for each in inputs or [schema] * ports]
         self.times = [each.time for each in inputs or [schema] * ports]
         self.passed_on = BoundMemory()
 
@@ -73,7 +73,7 @@ class MeldOperator(Operator):
                 yield each
 
 
-def _names(below: Schema, schema: Schema) -> dict[str, list[str]]:
+def names_in(below: Schema, schema: Schema) -> dict[str, list[str]]:
     """The names of an input's columns in the output: by position, except that its time is the output's time."""
     names = {own.name: [field.name] for own, field in zip(below.fields, schema.fields, strict=True)}
     return {**names, str(below.time): [str(schema.time)]}

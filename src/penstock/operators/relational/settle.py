@@ -3,7 +3,8 @@
 An event is final when its end is below the bound (LMerge, section IV), or the stream has ended. It comes out when every
 event that starts before it, or with it, is final too; so one that is open holds back whatever starts after it, and the
 output's bound with it. Events that start together come in the order of their values, the same for every replica and
-however the input was cut (`likeness.tie`), then by their ends.
+however the input was cut (`likeness.tie`), then by their ends. What is promised of some groups makes events of theirs
+final by itself, and these come out ahead of the others (`settled_groups`).
 
 Whoever keeps events can tell what contradicts them: an adjust of an event that is not there, since it never came, came
 late or has another end, is given back with the reason. An adjust may tell floats anew that differ in their last bits
@@ -28,16 +29,21 @@ from penstock.model.lives import UNKNOWN_EVENT, Lives
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, SECOND, Domain
 from penstock.model.values import canonical_row
+from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.operator import BoundMemory, Operator, Outputs, Rejected
+from penstock.operators.relational.settled_groups import final_in
 
 Slice = dict[int, dict[Row, Counter[int]]]
 """The ends of events, by start and row."""
+HELD = "held"
+"""The page with the bound of the input, while that of the output stays behind it."""
 
 
 class SettleOperator(Operator):
     """Keeps events until they are final."""
 
     kind = "settle"
+    version = 2  # a bound that was held back is remembered
 
     def __init__(self, schema: Schema) -> None:
         """Rows are told apart by all of their columns."""
@@ -64,9 +70,40 @@ class SettleOperator(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Put out what is final and next in order, then say how far that is."""
-        if not self.is_on_time(punctuation):
+        if [name for name, _ in punctuation.bounds] != [self.schema.time]:
+            return  # events are kept back, so what is promised of other attributes does not hold here
+        if punctuation.is_linear:
+            yield from self._settle(punctuation.value)
             return
-        bound = punctuation.value
+        yield from self._settle_groups(punctuation)
+        held: int | None = self.pages.get(HELD)
+        if held is not None:  # by events that may just have come out
+            yield from self._settle(held)
+
+    def _settle_groups(self, promise: Punctuation) -> Outputs:
+        """Put out what a promise of some groups makes final, then say how far these groups have come."""
+        chosen = Chosen.by(promise, str(self.schema.time), self.schema.names)
+        if chosen is None:
+            return
+        bound = reached = promise.value
+        slices: dict[int, tuple[int, int]] = self.pages.get("slices") or {}
+        for number in sorted(n for n, (oldest, _) in slices.items() if _is_before(oldest, bound)):
+            page: Slice = self.pages.get(f"s{number}")
+            settled, left = final_in(page, chosen, bound)
+            reached = min(reached, left)
+            if settled:
+                self._keep(number, page)
+                yield self._batch(settled)
+        made = Punctuation(((str(self.schema.time), reached),), promise.constants)
+        # No input says twice that a group ends, so what ends for good need not be remembered.
+        if reached == END_OF_TIME or self.passed_on.promise(self.pages, made):
+            yield made
+
+    def _batch(self, settled: list[tuple[Row, int]]) -> Batch:
+        rows, ends = zip(*settled, strict=True)
+        return Batch(self.schema, list(rows), lives=Lives.of_inserts(np.array(ends, np.int64)))
+
+    def _settle(self, bound: int) -> Outputs:
         reached = bound
         slices: dict[int, tuple[int, int]] = self.pages.get("slices") or {}
         for number in sorted(slices):
@@ -80,10 +117,13 @@ class SettleOperator(Operator):
             settled, reached = _settled(page, bound)
             self._keep(number, page)
             if settled:
-                rows, ends = zip(*settled, strict=True)
-                yield Batch(self.schema, list(rows), lives=Lives.of_inserts(np.array(ends, np.int64)))
+                yield self._batch(settled)
             if reached != bound:
                 break
+        if reached != bound:
+            self.pages.put(HELD, bound)
+        elif self.pages.get(HELD) is not None:
+            self.pages.delete(HELD)
         if self.passed_on.advance(self.pages, reached):
             yield self.output_bound(reached)
 
@@ -101,7 +141,7 @@ class SettleOperator(Operator):
 
     def to_plain(self, key: str, page: Any) -> Any:
         """A page as two columns: start, end and how often, and the row."""
-        if key in ("slices", self.passed_on.key):
+        if key in ("slices", HELD, self.passed_on.key):
             return page
         events = [
             (vs, end, n, row) for vs, rows in page.items() for row, ends in rows.items() for end, n in ends.items()
@@ -110,7 +150,7 @@ class SettleOperator(Operator):
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The ends of events, by start and row."""
-        if key in ("slices", self.passed_on.key):
+        if key in ("slices", HELD, self.passed_on.key):
             return data
         page: Slice = {}
         for (vs, end, count), row in zip(*data, strict=True):

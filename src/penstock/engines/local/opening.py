@@ -1,0 +1,82 @@
+"""What may be fed to a stream, how its source is opened, and how what goes wrong there is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from penstock.errors import PenstockError, SourceError, StreamError, reason_of
+from penstock.model.batch import Batch
+from penstock.model.conform import DeadLetter
+from penstock.model.elements import Punctuation, is_whole
+from penstock.plan.nodes import Node
+from penstock.plan.progressing import progressing
+from penstock.runtime.polled import Poll
+
+Item = Batch | DeadLetter | Punctuation
+Opener = Callable[[], Iterator[Item | Poll]]
+
+
+def check_item(source: Node, stream: str, item: object) -> None:
+    """What is fed is a batch of the stream, a dead letter, or a punctuation that bounds the stream."""
+    if isinstance(item, Batch):
+        wanted, got = source.schema, item.schema
+        if got is wanted or got.fields == wanted.fields:
+            return
+        raise StreamError("A batch has other columns than its stream.", where=stream, got=got.ddl, hint=wanted.ddl)
+    if isinstance(item, Punctuation):
+        known = progressing(source)
+        unknown = [name for name, _ in item.bounds if name not in known]
+        if unknown:
+            one = len(known) == 1
+            raise StreamError(
+                "A punctuation bounds what is not the stream's time."
+                if one
+                else "A punctuation bounds what does not progress.",
+                where=stream,
+                got=", ".join(unknown),
+                hint=f"the time is {known[0]}" if one else f"what progresses is {', '.join(known)}",
+            )
+        return
+    if not isinstance(item, DeadLetter):
+        raise StreamError(
+            "This cannot be fed to a stream.",
+            where=stream,
+            got=type(item).__name__,
+            hint="give a Batch, a Punctuation or a DeadLetter; pusher(stream) takes single rows as tuples",
+        )
+
+
+def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item | Poll]:
+    """A source as it is read; that it cannot be opened is told as an error in reading it."""
+    opener = sources.get(name.lower()) if isinstance(sources, Mapping) else None
+    if not callable(opener):
+        raise StreamError("Nothing says how a stream is opened.", where=f"stream {name}", got=repr(opener)[:200])
+    try:
+        return opener()
+    except Exception as error:  # it is the user's code
+        raise failed(name, error)  # noqa: B904 - which has its cause
+
+
+def checked_ahead(live: Mapping[str, int] | None) -> dict[str, int]:
+    """How far ahead live sources may be read, by lower-case name."""
+    if live is None:
+        return {}
+    if not isinstance(live, Mapping) or not all(isinstance(n, str) and is_whole(a) and a > 0 for n, a in live.items()):
+        raise StreamError(
+            "Live streams are given with how many items may be read ahead.", got=repr(live)[:200], hint="{'s': 256}"
+        )
+    return {name.lower(): ahead for name, ahead in live.items()}
+
+
+def failed(name: str, error: BaseException) -> PenstockError:
+    """What the user's code raises is told with the stream's name; an error of ours says that itself."""
+    if isinstance(error, PenstockError):
+        return error
+    told = SourceError(
+        "The source of a stream failed.",
+        where=f"stream {name}",
+        got=reason_of(error),
+        hint="what was read until then is counted; late rows and dead letters are kept",
+    )
+    told.__cause__ = error
+    return told

@@ -1,0 +1,79 @@
+"""What is declared of a stream's progress: whether it fits the columns, and what it promises of the stream."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.errors import StreamError
+from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, Several, Single, span_ticks
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import Schema
+from penstock.model.time import Domain
+from penstock.plan.catalog import Catalog, closest
+from penstock.sql.predicates import punctuation_predicate
+
+
+def check_progress(catalog: Catalog, name: str, schema: Schema, progress: Progress) -> None:
+    """Refuse what the columns of a stream do not have, and lengths that are none of its time."""
+    if isinstance(progress, Several):
+        for names, how in progress.entries:
+            _check_single(catalog, name, schema, how, schema[names[0]].type.domain or Domain.INTEGER)
+    else:
+        _check_single(catalog, name, schema, progress, schema.domain)
+
+
+def _check_single(catalog: Catalog, name: str, schema: Schema, progress: Single, domain: Domain) -> None:
+    match progress:
+        case Punctuated():
+            punctuation_predicate(progress, schema, catalog, name)
+        case PerSource(column=column) if column not in schema:
+            raise StreamError(
+                "per_source() names an unknown column.",
+                where=f"stream {name}",
+                got=column,
+                hint=closest(column, schema.names),
+            )
+        case PerSource(idle=idle, disorder=disorder):
+            lengths = [disorder] if idle is None else [disorder, idle]
+            for length in lengths:
+                span_ticks(length, domain)
+        case Bounded(delay=delay) if delay is not None:
+            span_ticks(delay, domain)
+
+
+def of_columns(progress: Several, schema: Schema, max_ahead: str | int | None) -> Several:
+    """A progress of several attributes under the names of their columns; what does not go with it is refused."""
+    if schema.lives is not None:
+        raise StreamError(
+            "Rows with lives progress by their start alone.",
+            got=f"lives, and progress of {', '.join(progress.attributes)}",
+            hint="give one progress, that of the time",
+        )
+    found = progress.named(lambda name: schema[name].name)
+    if len({names for names, _ in found.entries}) < len(found.entries):
+        raise StreamError("An attribute is given two progresses.", got=str(progress), hint="one for each")
+    if max_ahead is not None:
+        raise StreamError(
+            "max_ahead is not supported where several attributes progress.",
+            got=f"max_ahead={max_ahead!r}, and progress of {', '.join(found.attributes)}",
+            hint="leave max_ahead out, or give one progress, that of the time",
+        )
+    return found
+
+
+def declared_properties(schema: Schema, progress: Progress, *, insert_only: bool) -> StreamProperties:
+    """What a stream's progress promises of it, and its lives."""
+    if isinstance(progress, Several):
+        of_time = next((how for names, how in progress.entries if names == (schema.time,)), None)
+        return StreamProperties() if of_time is None else declared_properties(schema, of_time, insert_only=insert_only)
+    if not insert_only:  # in what order adjusts come says nothing of the order of starts
+        return StreamProperties(insert_only=False, lifetime=None)
+    if schema.lives is not None:
+        return replace(declared_properties(replace(schema, lives=None), progress, insert_only=True), lifetime=None)
+    match progress:
+        case Ordered():
+            return StreamProperties(ordered=True, max_disorder=0)
+        case Bounded(delay=delay) if delay is not None:
+            return StreamProperties(max_disorder=span_ticks(delay, schema.domain))
+        case _:
+            return StreamProperties()
