@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import penstock as pk
 from penstock.engines.spark.bucket_promises import BucketPromises
-from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.host import BucketArrivals, HostedGraph
 from penstock.engines.spark.mapper import Mapper
 from penstock.engines.spark.wire import load, unpack
 from penstock.model.batch import Batch
@@ -87,10 +87,10 @@ def test_hosted_groups_come_with_their_promise_and_the_promise_is_told_by_every_
     merged = BucketPromises(BUCKETS, {}, RecentPromises())
     reached: dict[str, int] = {}
     for rows in batches:
-        arrived: dict[int, Arrivals] = {}
+        arrived: dict[int, BucketArrivals] = {}
         for packed in mapper(iter(Batch(SCHEMA, rows).table.to_batches())):
             for bucket, stream, body, note in zip(*(c.to_pylist() for c in packed.columns), strict=True):
-                arrived.setdefault(bucket, Arrivals()).add(stream, body, note)
+                arrived.setdefault(bucket, BucketArrivals()).add(stream, body, note)
         came: list[Any] = []
         told: dict[str, Any] = {}
         for bucket, mine in arrived.items():

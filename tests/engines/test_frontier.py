@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import penstock as pk
-from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.host import BucketArrivals, HostedGraph
 from penstock.engines.spark.wire import Note, dump_note, load, pack, unpack
 from penstock.engines.spark.writing import least_bound
 from penstock.model.batch import Batch
@@ -23,7 +23,7 @@ Rows = Mapping[str, list[tuple[int, str]]]
 
 def took(bucket: HostedGraph, all_rows: Rows, own: str) -> tuple[list[Any], int | None]:
     """A micro-batch of one bucket, which has the rows of a key and the progress of all: its rows, and its bound."""
-    arrivals = Arrivals()
+    arrivals = BucketArrivals()
     for stream, rows in all_rows.items():
         source = bucket.sources[stream]
         assert isinstance(source, Source)

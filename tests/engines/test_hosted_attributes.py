@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.host import BucketArrivals, HostedGraph
 from penstock.engines.spark.mapper import Mapper
 from penstock.engines.spark.wire import load, unpack
 from penstock.model.batch import Batch, Row, rows_of
@@ -57,11 +57,11 @@ def test_buckets_together_say_what_the_oracle_says(
     for batch in batches:
         shuffled = data.draw(st.permutations(batch))
         cut = data.draw(st.integers(0, len(batch)))
-        arrived: dict[int, Arrivals] = {}
+        arrived: dict[int, BucketArrivals] = {}
         for part in (shuffled[:cut], shuffled[cut:]):
             for packed in mapper(iter(Batch(SCHEMA, part).table.to_batches())):
                 for bucket, stream, body, note in zip(*(c.to_pylist() for c in packed.columns), strict=True):
-                    arrived.setdefault(bucket, Arrivals()).add(stream, body, note)
+                    arrived.setdefault(bucket, BucketArrivals()).add(stream, body, note)
         for bucket, own_arrivals in arrived.items():
             for kind, body in hosts.setdefault(bucket, HostedGraph(spark_streaming(plan, own), own)).run(own_arrivals):
                 if kind == "counts":

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as pk
-from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.host import BucketArrivals, HostedGraph
 from penstock.engines.spark.mapper import Mapper
 from penstock.engines.spark.wire import unpack
 from penstock.model.lived_rows import LivedRows
@@ -33,12 +33,12 @@ def run(sql: str, buckets: int, order: list[int]) -> tuple[list[dict[str, Any]],
     planned = spark_streaming(query.plan, flow.catalog)
     entrance = next(p for p in planned.walk() if isinstance(p.node, Source))
     mapper = Mapper(source, flow.catalog, entrance.distribution.keys, buckets, lived=(lives, read))
-    taken: dict[int, Arrivals] = {}
+    taken: dict[int, BucketArrivals] = {}
     for part in order:
         table = pa.table(PARTS[part], schema=read.arrow)
         for packed in mapper(iter(table.to_batches())):
             for row in packed.to_pylist():
-                taken.setdefault(row["bucket"], Arrivals()).add(row["stream"], row["rows"], row["note"])
+                taken.setdefault(row["bucket"], BucketArrivals()).add(row["stream"], row["rows"], row["note"])
     rows: list[dict[str, Any]] = []
     kinds: list[str] = []
     for arrivals in taken.values():

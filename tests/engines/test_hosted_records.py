@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.host import BucketArrivals, HostedGraph
 from penstock.engines.spark.mapper import Mapper
 from penstock.engines.spark.wire import Note, dump_note, load
 from penstock.model.progress import bounded
@@ -31,7 +31,7 @@ def told(max_ahead: int | None, *batches: list[int] | int) -> list[Any]:
     mapper, host = Mapper(source, catalog, (), 1), HostedGraph(spark_streaming(plan, catalog), catalog)
     found = []
     for given in batches:
-        arrivals = Arrivals()
+        arrivals = BucketArrivals()
         times = [] if isinstance(given, int) else given
         if isinstance(given, int):
             arrivals.add("s", None, dump_note(Note(bound=given)))

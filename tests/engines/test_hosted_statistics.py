@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engines.spark.host import Arrivals, HostedGraph
+from penstock.engines.spark.host import BucketArrivals, HostedGraph
 from penstock.engines.spark.mapper import ControlMapper, Mapper
 from penstock.engines.spark.statistics import OPERATORS, Numbers, summed, sums_of
 from penstock.engines.spark.wire import load, unpack
@@ -51,10 +51,10 @@ class Buckets:
         return self._run(self.control(iter([pa.RecordBatch.from_pydict({"value": [line]})])))
 
     def _run(self, packed: Any) -> list[Numbers]:
-        arrived: dict[int, Arrivals] = {}
+        arrived: dict[int, BucketArrivals] = {}
         for batch in packed:
             for bucket, stream, body, note in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                arrived.setdefault(bucket, Arrivals()).add(stream, body, note)
+                arrived.setdefault(bucket, BucketArrivals()).add(stream, body, note)
         told = []
         for at, (_, own) in enumerate(sorted(arrived.items())):
             for kind, body in self.hosts[at].run(own):

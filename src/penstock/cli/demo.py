@@ -48,7 +48,7 @@ NEXT = """
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """How a query of the demonstration went."""
 
     name: str
@@ -113,14 +113,14 @@ class Demonstration:
         """`quiet` leaves the progress bar out."""
         self.spark, self.home, self.traffic, self.quiet = spark, home, traffic, quiet
 
-    def one_stream(self) -> Outcome:
+    def one_stream(self) -> DemoOutcome:
         """Q1-1: each link of one stream progresses by itself; one that is six minutes behind counts as idle."""
         flow = Flow(self.spark, path=str(self.home / "flow"))
         progress = per_source("link", idle="6 minutes", disorder=f"{DISORDER} seconds", sources=LINKS)
         flow.stream("M", self._read("all"), time="ts", progress=progress)
         return self._run(flow, "Q1-1", Q1_1, {"M": self.traffic})
 
-    def three_streams(self) -> Outcome:
+    def three_streams(self) -> DemoOutcome:
         """Q1-2: three streams with a progress of their own; Control is driven by its heartbeats."""
         flow = Flow(self.spark, path=str(self.home / "flow"))
         frame = self._read("links")
@@ -140,7 +140,7 @@ class Demonstration:
         reader = self.spark.readStream.schema(self.spark.read.parquet(path).schema)
         return reader.option("maxFilesPerTrigger", 1).parquet(path)
 
-    def _run(self, flow: Flow, name: str, sql: str, inputs: dict[str, pa.Table]) -> Outcome:
+    def _run(self, flow: Flow, name: str, sql: str, inputs: dict[str, pa.Table]) -> DemoOutcome:
         query = flow.query(sql, name=name.replace("-", "_"))
         target = str(self.home / f"{name}-out")
         total = sum(t.num_rows for t in inputs.values())
@@ -156,7 +156,7 @@ class Demonstration:
             note(progress, "comparing with the oracle", total, total)
             result = self.spark.read.parquet(target).toArrow()
             expected = evaluate(query.plan, [arrival for n, t in inputs.items() for arrival in _arrivals(flow, n, t)])
-        return Outcome(name, sql, result, run.progress, expected, tdb_of_table(result, query.form), seconds)
+        return DemoOutcome(name, sql, result, run.progress, expected, tdb_of_table(result, query.form), seconds)
 
 
 def _arrivals(flow: Flow, name: str, table: pa.Table) -> list[tuple[str, Row]]:
@@ -213,7 +213,7 @@ def _introduce(traffic: pa.Table, links: dict[str, Link], minutes: int) -> None:
         out.print(f"  {name:8} {count:6} packets, {habits}", soft_wrap=True)
 
 
-def _tell(outcomes: Sequence[Outcome], packets_sent: int, counted: int) -> None:
+def _tell(outcomes: Sequence[DemoOutcome], packets_sent: int, counted: int) -> None:
     for outcome in outcomes:
         out.print(f"\n[bold]{outcome.name}[/bold]  {outcome.sql}", highlight=False, soft_wrap=True)
         print_table(_from_the_middle(outcome.result), 8)
@@ -243,7 +243,7 @@ def _from_the_middle(result: pa.Table) -> pa.Table:
     return ordered.filter(pc.greater_equal(ordered["wid"], wids[len(wids) // 2]))
 
 
-def _print_claims(outcomes: Sequence[Outcome], packets_sent: int, counted: int) -> None:
+def _print_claims(outcomes: Sequence[DemoOutcome], packets_sent: int, counted: int) -> None:
     claims = [
         {"name": f"{o.name} equals the oracle", "value": int(o.agrees), "bar": 1, "better": "higher", "holds": o.agrees}
         for o in outcomes

@@ -25,12 +25,12 @@ from penstock.model.elements import linear
 from penstock.model.recent_promises import Shown
 from penstock.model.time import END_OF_TIME, Domain
 from penstock.runtime.graph import GraphNode
-from penstock.runtime.side_outputs import Kept
+from penstock.runtime.side_outputs import KeptRows
 
 Out = TypeVar("Out")
 
 
-class Output:
+class Destination:
     """A sink with what goes to it; an error says that it was the sink."""
 
     def __init__(self, name: str, sink: Sink, run: str) -> None:
@@ -53,10 +53,10 @@ class Output:
             ) from error
 
 
-class Forward(Output):
+class Forward(Destination):
     """Hands kept rows to a sink as they come, each once."""
 
-    def __init__(self, name: str, sink: Sink, run: str, kept: Callable[[], Sequence[Kept]]) -> None:
+    def __init__(self, name: str, sink: Sink, run: str, kept: Callable[[], Sequence[KeptRows]]) -> None:
         """`kept` gives where they are; there may be more places in time."""
         super().__init__(name, sink, run)
         self.kept, self.done = kept, dict[int, int]()

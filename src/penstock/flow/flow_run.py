@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from penstock.engines.local.opening import Opener
 from penstock.engines.local.shared import Named, SharedExecution
 from penstock.errors import PenstockError, StreamError, UnsupportedError, reason_of
-from penstock.flow.background import BackgroundRun, Forward, Output, as_ours, progress_of
+from penstock.flow.background import BackgroundRun, Destination, Forward, as_ours, progress_of
 from penstock.flow.local import LocalQuery, check_apart
 from penstock.flow.query import Query
 from penstock.flow.run import FAILED, LOGGER, RUNNING, STOPPED, Run
@@ -39,7 +39,7 @@ class QueryRun(Run):
     def __init__(self, flow_run: FlowRun, query: LocalQuery, sink: Sink) -> None:
         """Made by `FlowRun.add`."""
         self.name, self.query, self._flow_run = query.name, query, flow_run
-        self._results = Output("results", sink, self.name)
+        self._results = Destination("results", sink, self.name)
         self._left = threading.Event()
         self._is_removed = False
         self._error: PenstockError | None = None

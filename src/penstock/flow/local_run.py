@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.engines.local.execution import LocalExecution
-from penstock.flow.background import BackgroundRun, Forward, Output, progress_of
+from penstock.flow.background import BackgroundRun, Destination, Forward, progress_of
 from penstock.flow.run import RUNNING
 from penstock.flow.run_progress import RunProgress
 from penstock.io.sinks import Sink
@@ -31,7 +31,7 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
         """Made by `LocalQuery.start`."""
         self.query, self.execution = query, query.execution()
         side, name = self.execution.side, name or query.name
-        self._results = Output("results", sink, name)
+        self._results = Destination("results", sink, name)
         self._bound: int | None = None
         self._promised = RecentPromises()
         forwards = (

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from penstock.errors import CheckpointError, MergeError, SourceError
 from penstock.flow.merged_stream import MergedStream
-from penstock.flow.replica_folders import DAMAGED, REFUSED, Replica
+from penstock.flow.replica_folders import DAMAGED, REFUSED, ReplicaFolder
 from penstock.model.batch import Batch
 from penstock.model.conform import row_json
 from penstock.model.elements import Element, Insert, Punctuation, linear
@@ -104,7 +104,7 @@ class FolderMerge:
             raise
         return taken
 
-    def _take(self, replica: Replica, out: list[Element], counts: Counter[str]) -> bool:
+    def _take(self, replica: ReplicaFolder, out: list[Element], counts: Counter[str]) -> bool:
         """Everything that one replica brings."""
         merge, stream = self.merge, self.stream
         assert merge is not None
@@ -310,7 +310,7 @@ class FolderMerge:
         return bool(self.progress["ended"])
 
     @property
-    def unreadable(self) -> list[Replica]:
+    def unreadable(self) -> list[ReplicaFolder]:
         """Replicas that are there and cannot be read."""
         return [r for r in self.replicas if r.state in (DAMAGED, REFUSED)]
 
@@ -340,17 +340,17 @@ class FolderMerge:
         self.home.lease.release()
 
 
-def _replicas(folders: Sequence[str]) -> list[Replica]:
+def _replicas(folders: Sequence[str]) -> list[ReplicaFolder]:
     if len(folders) < 2:
         raise MergeError("A merge of outputs needs at least two folders.", got=", ".join(folders) or "none")
-    found = [Replica(place_of(f)) for f in folders]
+    found = [ReplicaFolder(place_of(f)) for f in folders]
     double = [n for n, count in Counter(r.name for r in found).items() if count > 1]
     if double:
         raise MergeError("A folder is given twice.", got=double[0], hint="give each replica once")
     return found
 
 
-def _driver(driver: str, replicas: dict[str, Replica], *, begun: bool) -> str:
+def _driver(driver: str, replicas: dict[str, ReplicaFolder], *, begun: bool) -> str:
     """The driver's name; one that is left out must have been there before, so the merge has begun."""
     if driver in DRIVERS:
         return driver

@@ -32,7 +32,7 @@ class Portions:
     portions: tuple[Portion, ...]
 
 
-class Replica:
+class ReplicaFolder:
     """One input folder of a merge."""
 
     def __init__(self, place: Place, position: Position | None = None) -> None:

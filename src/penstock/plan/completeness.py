@@ -16,11 +16,11 @@ from penstock.plan.nodes import Distinct, Merge, Node, Project, Select, Union, W
 from penstock.plan.physical import Physical
 from penstock.plan.windows import SlidingWindow
 
-Seen = Callable[[Physical], int | None]
+LastSeen = Callable[[Physical], int | None]
 """Of a source, and of an operator at work: the last start that was seen, `MIN_TICK` if none; of others None."""
 
 
-def last_incomplete(planned: Physical, seen: Seen) -> int | None:
+def last_incomplete(planned: Physical, seen: LastSeen) -> int | None:
     """The last start of a result that may lack rows; `MIN_TICK` if none does, None if there is no such time."""
     known = seen(planned)
     if known is not None:

@@ -85,7 +85,7 @@ def _called(plan: Node) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Change:
     """A part that is not as it was."""
 
     part: str
@@ -140,7 +140,7 @@ def check(
 
 def differences(
     saved: dict[str, Any], now: dict[str, Any], stateless: Collection[str] = (), *, fixed_result: bool = True
-) -> Iterator[Difference]:
+) -> Iterator[Change]:
     """The parts that differ; where parts say why operators differ, the operators are not named again."""
     was, is_ = saved["operators"], now["operators"]
     known = {identity for identity, _, _ in was} ^ {identity for identity, _, _ in is_}
@@ -154,59 +154,59 @@ def differences(
     yield from found
 
 
-def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Difference]:
+def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Change]:
     if was.keys() != now.keys():
-        yield Difference("streams that are read", ", ".join(sorted(was)), ", ".join(sorted(now)))
+        yield Change("streams that are read", ", ".join(sorted(was)), ", ".join(sorted(now)))
     for name in sorted(was.keys() & now.keys()):
         old, new = was[name], now[name]
         if old["time"] != new["time"]:
-            yield Difference(f"time of stream {name}", old["time"], new["time"])
+            yield Change(f"time of stream {name}", old["time"], new["time"])
         formats = [of.get("time_format", new["time_format"]) for of in (old, new)]  # an earlier release did not say
         if formats[0] != formats[1]:
-            yield Difference(f"time_format of stream {name}", *["none" if f is None else repr(f) for f in formats])
+            yield Change(f"time_format of stream {name}", *["none" if f is None else repr(f) for f in formats])
         if old["progress_form"] != new["progress_form"]:
-            yield Difference(f"progress of stream {name}", old["progress"], new["progress"])
+            yield Change(f"progress of stream {name}", old["progress"], new["progress"])
         if old.get("lives") != new.get("lives"):
-            yield Difference(f"lives of stream {name}", *[of.get("lives", "none") for of in (old, new)])
+            yield Change(f"lives of stream {name}", *[of.get("lives", "none") for of in (old, new)])
         if old["max_ahead"] != new["max_ahead"]:
-            yield Difference(
+            yield Change(
                 f"limit max_ahead of stream {name}", *["some" if of["max_ahead"] else "none" for of in (old, new)]
             )
         if old.get("order") != new.get("order") and old["columns"].keys() == new["columns"].keys():
             orders = [of.get("order", "any") for of in (old, new)]
-            yield Difference(f"order of the columns of stream {name}, whose rows are kept whole", *orders)
+            yield Change(f"order of the columns of stream {name}, whose rows are kept whole", *orders)
         for column in sorted(old["columns"].keys() | new["columns"].keys()):
             types = [of["columns"].get(column, "not read") for of in (old, new)]
             if types[0] != types[1]:
-                yield Difference(f"column {column} of stream {name}", *types)
+                yield Change(f"column {column} of stream {name}", *types)
 
 
-def _called_functions(was: dict[str, Any], now: dict[str, Any], *, everywhere: bool) -> Iterator[Difference]:
+def _called_functions(was: dict[str, Any], now: dict[str, Any], *, everywhere: bool) -> Iterator[Change]:
     """Functions of other code; and those that are called by one of the two only, unless that is none of the state's."""
     for name in sorted(was.keys() | now.keys() if everywhere else was.keys() & now.keys()):
         if name not in was or name not in now:
-            yield Difference(f"function {name}", *["called" if name in of else "not called" for of in (was, now)])
+            yield Change(f"function {name}", *["called" if name in of else "not called" for of in (was, now)])
             continue
         (old_type, old_code), (new_type, new_code) = was[name], now[name]
         if old_type != new_type:
-            yield Difference(f"type of function {name}", old_type, new_type)
+            yield Change(f"type of function {name}", old_type, new_type)
         if not same_code(old_code, new_code):
             hint = f"if it means the same, register it with version={old_code!r}; else give this query another name"
-            yield Difference(f"code of function {name}", old_code, new_code, hint)
+            yield Change(f"code of function {name}", old_code, new_code, hint)
 
 
-def _result(was: list[list[str]], now: list[list[str]]) -> Iterator[Difference]:
+def _result(was: list[list[str]], now: list[list[str]]) -> Iterator[Change]:
     if was == now:
         return
     old, new = [", ".join(f"{n} {t}" for n, t in columns) for columns in (was, now)]
     if sorted(was) == sorted(now):
         hint = "name the columns in the old order; what reads the output by position would take one for another"
-        yield Difference("order of the result's columns", old, new, hint)
+        yield Change("order of the result's columns", old, new, hint)
         return
-    yield Difference("columns of the result", old, new)
+    yield Change("columns of the result", old, new)
 
 
-def _operators(was: list[list[str]], now: list[list[str]]) -> Iterator[Difference]:
+def _operators(was: list[list[str]], now: list[list[str]]) -> Iterator[Change]:
     """The operators that are not those that were, consumers first, each beside the one in whose place it is."""
     matcher = SequenceMatcher(None, [own for _, own, _ in was], [own for _, own, _ in now], autojunk=False)
     for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
@@ -217,4 +217,4 @@ def _operators(was: list[list[str]], now: list[list[str]]) -> Iterator[Differenc
             labels = [of[at][2] if at < len(of) else "none" for of in (old, new)]
             if labels[0] == labels[1]:
                 labels = [f"{label} ({of[at][1]})" for label, of in zip(labels, (old, new), strict=True)]
-            yield Difference(f"operator {(new_from if new else old_from) + at + 1} of the plan", *labels)
+            yield Change(f"operator {(new_from if new else old_from) + at + 1} of the plan", *labels)

@@ -22,7 +22,7 @@ from penstock.plan.useful import EVERY, Useful
 if TYPE_CHECKING:
     from penstock.runtime.graph import GraphNode
 
-Element = Batch | Punctuation
+Given = Batch | Punctuation
 
 
 class Buffer:
@@ -32,7 +32,7 @@ class Buffer:
 
     def __init__(self) -> None:
         """Nothing was given yet."""
-        self.elements: deque[Element] = deque()
+        self.elements: deque[Given] = deque()
         self.start = 0
         """The number of the first element that is held."""
 
@@ -72,7 +72,7 @@ class Arc:
         """How many elements it has not taken."""
         return self.producer.buffer.end - self.head
 
-    def take(self) -> Element:
+    def take(self) -> Given:
         """The next element; it is forgotten if this was the last head to pass it."""
         producer = self.producer
         buffer = producer.buffer
@@ -107,12 +107,12 @@ class Outlet(Arc):
         self.is_passed = complete_from == MIN_TICK
         """Whether nothing before that can come any more."""
 
-    def drain(self) -> list[Element]:
+    def drain(self) -> list[Given]:
         """What has come since the last time, without results that may not be complete."""
         taken = [self.take() for _ in range(self.unread)]
         if self.is_passed:
             return taken
-        kept: list[Element] = []
+        kept: list[Given] = []
         for element in taken:
             if isinstance(element, Punctuation):
                 kept.append(element)

@@ -25,7 +25,7 @@ from penstock.operators.operator import Operator
 from penstock.operators.progress.ingest import BatchIngest, RowIngest
 from penstock.operators.progress.marks import PunctuationMarks, SourceMarks
 from penstock.operators.progress.promises import GroupPromises
-from penstock.operators.progress.several import Entry, SeveralTracker
+from penstock.operators.progress.several import AttributeEntry, SeveralTracker
 from penstock.operators.progress.several_ingest import SeveralByBatch, SeveralByRow
 from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.relational.alter import AlterOperator, Lifetime
@@ -156,7 +156,7 @@ class Builder:
             places = tuple(schema.attributes.index(name) for name in names)
             domain = schema[names[0]].type.domain or Domain.INTEGER
             tracker = tracker_for(how, domain) if len(names) == 1 else None
-            made.append(Entry(places, tracker, self._marks(schema, how, punctuation, silent)))
+            made.append(AttributeEntry(places, tracker, self._marks(schema, how, punctuation, silent)))
         return SeveralTracker(schema, tuple(made))
 
     def _mask(self, predicate: Expression, schema: Schema) -> Callable[[Batch], pa.ChunkedArray | None]:

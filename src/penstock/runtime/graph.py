@@ -25,7 +25,7 @@ from penstock.operators.state import MemoryPages, Pages, open_snapshot, seal_sna
 from penstock.plan.fingerprint import describe
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
-from penstock.runtime.arcs import Arc, Buffer, Element, Outlet
+from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
 from penstock.runtime.taking_up import check_snapshot
@@ -81,7 +81,7 @@ class GraphNode:
             return consumer, self.arcs[0].port
         return None
 
-    def take_in(self, port: int, element: Element) -> Outputs:
+    def take_in(self, port: int, element: Given) -> Outputs:
         """Give the operator an element of an input."""
         if isinstance(element, Batch):
             self.statistics.rows_in += len(element)
@@ -89,7 +89,7 @@ class GraphNode:
         self.statistics.punctuations_in += 1
         return self.operator.punctuate(port, element)
 
-    def give(self, element: Element) -> None:
+    def give(self, element: Given) -> None:
         """Hold an element that the operator has given, for everybody who takes its output."""
         if isinstance(element, Batch):
             self.statistics.rows_out += len(element)
@@ -101,7 +101,7 @@ class GraphNode:
                 self.promised = element.value
         self.hold(element)
 
-    def hold(self, element: Element) -> None:
+    def hold(self, element: Given) -> None:
         """The same, uncounted."""
         if self.arcs:
             self.buffer.elements.append(element)
@@ -141,12 +141,12 @@ class Graph:
 
     # Running
 
-    def push(self, stream: str, element: Element) -> None:
+    def push(self, stream: str, element: Given) -> None:
         """Hand an element to a stream and run until nothing is left to do."""
         for _ in self.steps(stream, element):
             pass
 
-    def steps(self, stream: str, element: Element) -> Iterator[None]:
+    def steps(self, stream: str, element: Given) -> Iterator[None]:
         """As `push`, with a halt whenever something has come out, so that very much need not be held at once.
 
         Between two halts the state is whole, and what is not run on comes with the next bound. Where the plan reads a
@@ -182,7 +182,7 @@ class Graph:
         for node in [node for node in self.nodes if node.operator.is_ticked]:
             yield from self._run(node, node.operator.tick(now))
 
-    def hand_on(self, node: GraphNode, element: Element) -> None:
+    def hand_on(self, node: GraphNode, element: Given) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
         node.hold(element)
         self._came_out(node.arcs)
@@ -287,7 +287,7 @@ class QueryGraph(Graph):
             self._join(self._grown(below), made, port)
         return made
 
-    def drain(self) -> list[Element]:
+    def drain(self) -> list[Given]:
         """What has come out since the last call, in order."""
         self.waiting.clear()
         return self.outlet.drain()

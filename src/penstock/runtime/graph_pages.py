@@ -12,7 +12,7 @@ from penstock.model.lives import Lives
 from penstock.model.schema import Schema
 from penstock.operators.operator import Operator
 from penstock.operators.state import check_kind, open_page, plain_page
-from penstock.runtime.arcs import Element
+from penstock.runtime.arcs import Given
 from penstock.runtime.taking_up import STATELESS
 
 
@@ -38,12 +38,12 @@ def held_pages(operators: Any, identity: str, operator: Operator, where: str) ->
     return {key: open_page(operator, key, kind, version, data, where=where) for key, data in pages.items()}
 
 
-def plain_elements(elements: Iterable[Element]) -> list[tuple[Any, ...]]:
+def plain_elements(elements: Iterable[Given]) -> list[tuple[Any, ...]]:
     """Of each its kind and what is in it; of a batch with lives its ends and old ends as well."""
     return [_plain(element) for element in elements]
 
 
-def _plain(element: Element) -> tuple[Any, ...]:
+def _plain(element: Given) -> tuple[Any, ...]:
     if isinstance(element, Punctuation):
         return "punctuation", (element.bounds, element.constants)
     lives = () if element.lives is None else (element.lives.ends, element.lives.olds)
@@ -52,12 +52,12 @@ def _plain(element: Element) -> tuple[Any, ...]:
     return ("rows", list(element.rows), *lives)
 
 
-def held_elements(saved: Iterable[Any], schema: Schema) -> list[Element]:
+def held_elements(saved: Iterable[Any], schema: Schema) -> list[Given]:
     """Elements that had been given and not taken."""
     return [_element(each, schema) for each in saved]
 
 
-def _element(saved: Any, schema: Schema) -> Element:
+def _element(saved: Any, schema: Schema) -> Given:
     try:
         kind, content, *lives = saved
         if kind == "punctuation":

@@ -32,6 +32,7 @@ from penstock.model.schema import Field, Schema
 from penstock.model.values import canonical
 from penstock.operators.aggregates.columnar import ColumnarAggregate
 from penstock.operators.progress.ingest import RowIngest
+from penstock.operators.progress.lateness import is_late_text
 from penstock.operators.progress.marks import SourceMarks
 from penstock.operators.progress.trackers import DelayTracker
 from penstock.plan.nodes import NumberRows, Project, Select, Source
@@ -127,7 +128,7 @@ def _compiled(
         f"                {unpack} = row",
         f"            time = v{ingest.schema.time_index}",
         *_aside(graph, entrance, ingest, code),
-        "            if time < bound:",
+        f"            if {is_late_text('time', 'bound')}:",
         "                late += 1",
         "                condemn(row, bound)",
         "            elif time >= needed:",

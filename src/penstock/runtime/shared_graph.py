@@ -40,7 +40,7 @@ from penstock.runtime.graph import Graph, GraphNode
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedMeasures:
     """What an aggregate of a query wants of a family."""
 
     measures: tuple[Measure, ...]
@@ -193,7 +193,7 @@ class SharedGraph(Graph):
                 return node
         return None
 
-    def _face(self, planned: Physical, key: str, wanted: Wanted) -> GraphNode:
+    def _face(self, planned: Physical, key: str, wanted: WantedMeasures) -> GraphNode:
         """The aggregate of a query as a face of a family, which is made if there is none."""
         node = planned.node
         assert isinstance(node, WindowAggregate)
@@ -322,7 +322,7 @@ def _named(measures: Sequence[Measure], schema: Schema) -> list[list[Any]]:
     return [[m.kind, None if m.column is None else schema.fields[m.column].name, m.is_float] for m in measures]
 
 
-def _wanted_of(planned: Physical, catalog: Catalog) -> Wanted | None:
+def _wanted_of(planned: Physical, catalog: Catalog) -> WantedMeasures | None:
     """What an aggregate wants of a family; None if it cannot be a member of one."""
     node = planned.node
     if not isinstance(node, WindowAggregate) or planned.algorithm != cost.COLUMNAR:
@@ -333,7 +333,7 @@ def _wanted_of(planned: Physical, catalog: Catalog) -> Wanted | None:
         for a in node.aggregates
     ]
     form = array_form(calls, below)
-    return None if form is None else Wanted(*form)
+    return None if form is None else WantedMeasures(*form)
 
 
 def _greatest(reading: GraphNode) -> int:

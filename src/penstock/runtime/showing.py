@@ -23,7 +23,7 @@ from penstock.runtime.builder import Builder, promises_of
 
 
 @dataclass(frozen=True)
-class Shown:
+class Showed:
     """Of some rows that arrived together."""
 
     summary: Any
@@ -44,16 +44,16 @@ class Showing:
         self.marks_of = None if several else builder.marks_of(source)
         self.groups: GroupPromises | None = None if several else promises_of(source)
 
-    def __call__(self, batch: Batch) -> Shown:
+    def __call__(self, batch: Batch) -> Showed:
         """What a batch shows."""
         if isinstance(self.tracker, SeveralTracker):
             seen = self.tracker.see(batch)
-            return Shown(self.tracker.summarise(seen), self.tracker.said_in(seen), seen.kinds != DATA)
+            return Showed(self.tracker.summarise(seen), self.tracker.said_in(seen), seen.kinds != DATA)
         times = batch.times() if len(batch) else np.empty(0, np.int64)
         marks = self.marks_of(batch) if self.marks_of is not None else None
         said = self.groups.said_in(batch, np.asarray(marks)) if self.groups is not None and len(batch) else []
         is_punctuated = self.source.punctuation is not None and len(batch)
-        return Shown(self.tracker.summarise(times, marks), said, np.asarray(marks) != DATA if is_punctuated else None)
+        return Showed(self.tracker.summarise(times, marks), said, np.asarray(marks) != DATA if is_punctuated else None)
 
 
 def tracker_of(source: Source, builder: Builder) -> Tracker | SeveralTracker:

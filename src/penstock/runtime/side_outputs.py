@@ -27,7 +27,7 @@ SPILL_BYTES = 8 << 20
 """So many rows, or so much text, are held in memory."""
 
 
-class Kept:
+class KeptRows:
     """Rows of one schema that are only ever added to; the last column is text."""
 
     def __init__(self, schema: Schema) -> None:
@@ -99,7 +99,7 @@ class Sides(ABC):
 
     def __init__(self) -> None:
         """Nothing has left yet."""
-        self.letters = Kept(DEAD_SCHEMA)
+        self.letters = KeptRows(DEAD_SCHEMA)
         self.dead = self.failed = 0
 
     @property
@@ -108,7 +108,7 @@ class Sides(ABC):
         """How many rows were late."""
 
     @abstractmethod
-    def _late_of(self, stream: str) -> Kept:
+    def _late_of(self, stream: str) -> KeptRows:
         """Where the late rows of a stream are kept."""
 
     def take(self, stream: str, operator: str | None, rejected: Rejected) -> None:
@@ -159,14 +159,14 @@ class SideOutputs(Sides):
     def __init__(self, late_schema: Schema) -> None:
         """`late_schema` has the type of the bounds."""
         super().__init__()
-        self.late = Kept(late_schema)
+        self.late = KeptRows(late_schema)
 
     @property
     def lates(self) -> int:
         """How many rows were late."""
         return len(self.late)
 
-    def _late_of(self, stream: str) -> Kept:
+    def _late_of(self, stream: str) -> KeptRows:
         return self.late
 
 
@@ -176,7 +176,7 @@ class SidesByStream(Sides):
     def __init__(self) -> None:
         """No streams yet."""
         super().__init__()
-        self.by_stream: dict[str, Kept] = {}
+        self.by_stream: dict[str, KeptRows] = {}
         self.dead_of: Counter[str] = Counter()
         """Per stream, how many rows its entrance refused."""
 
@@ -186,9 +186,9 @@ class SidesByStream(Sides):
 
     def open(self, stream: str, late_schema: Schema) -> None:
         """Keep the late rows of a stream, whose bounds have the type that the schema says."""
-        self.by_stream.setdefault(stream.lower(), Kept(late_schema))
+        self.by_stream.setdefault(stream.lower(), KeptRows(late_schema))
 
-    def _late_of(self, stream: str) -> Kept:
+    def _late_of(self, stream: str) -> KeptRows:
         return self.by_stream[stream.lower()]
 
     @property

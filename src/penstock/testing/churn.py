@@ -1,6 +1,6 @@
 """Random lives of a merge: replicas that stall, leave, attach late, begin again and skip what they are told to skip.
 
-A `Trial` plays one such life by a seed. After every single element and every coming and going, the output is held
+A `ChurnTrial` plays one such life by a seed. After every single element and every coming and going, the output is held
 against the conditions of `reference.merge` and against the history that all replicas tell; at the end it must be
 equivalent to that history and have ended, with no misstep and no alarm on the way. A `mutation` makes the merge lie:
 one event is dropped from its output, or doubled; then the conditions must find it out.
@@ -79,7 +79,7 @@ def history(rng: random.Random, kind: Kind, floats: bool) -> list[Event]:
     return sorted(events, key=lambda e: e[1]) if kind.ordered else events
 
 
-class Replica:
+class ChurnReplica:
     """One physical stream of a history, to its end."""
 
     def __init__(self, rng: random.Random, events: Iterable[Event], kind: Kind, complete_from: int = MIN_TICK) -> None:
@@ -187,7 +187,7 @@ class Liar:
         return [element]
 
 
-class Trial:
+class ChurnTrial:
     """One life of a merge."""
 
     def __init__(self, merge: Any, algorithm: str, seed: int, *, churn: bool = True, mutation: Mutation | None = None):
@@ -195,7 +195,7 @@ class Trial:
         self.rng = random.Random(seed)
         self.merge, self.kind, self.churn = merge, KINDS[algorithm], churn
         self.events = history(self.rng, self.kind, floats=self.rng.random() < 0.3)
-        self.replicas = {name: Replica(self.rng, self.events, self.kind) for name in merge.inputs}
+        self.replicas = {name: ChurnReplica(self.rng, self.events, self.kind) for name in merge.inputs}
         self.lives = {name: self._life() for name in merge.inputs}
         self.departed: list[Prefix] = []
         self.output = Prefix()
@@ -248,7 +248,7 @@ class Trial:
                 raise
             return
         if action != "detach":
-            self.replicas[name] = Replica(self.rng, self.events, self.kind, since)
+            self.replicas[name] = ChurnReplica(self.rng, self.events, self.kind, since)
             self.lives[name] = self._life(since)
         self._hear(said, f"{action} of {name}")
 

@@ -22,7 +22,7 @@ from penstock.operators.merge.divergence import PATIENCE, Watch
 from penstock.operators.merge.ordered import OrderedMerge
 from penstock.operators.merge.policies import NAMES
 from penstock.operators.merge.trail import Trail
-from penstock.testing.churn import KINDS, LAST_START, Mutation, Replica, Trial, Violation, history
+from penstock.testing.churn import KINDS, LAST_START, ChurnReplica, ChurnTrial, Mutation, Violation, history
 
 DRIVERS = ("leading", "majority", "other")
 LAGS = (0, 3)
@@ -47,10 +47,10 @@ def test_whatever_inputs_do_the_output_is_right(name: str, policy: str | None, s
     rng = random.Random(seed)
     patience = rng.choice([0, 1, 3, PATIENCE])
     merge = built(name, rng.randint(1, 4), policy, rng.choice(DRIVERS), rng.choice([0, 1, 3, 10]), patience)
-    Trial(merge, name, seed, churn=rng.random() < 0.8).play()
+    ChurnTrial(merge, name, seed, churn=rng.random() < 0.8).play()
 
 
-def violation_of(trial: Trial) -> str:
+def violation_of(trial: ChurnTrial) -> str:
     """What is found, which begins with "after" if the conditions found it and not only the outcome."""
     try:
         trial.play()
@@ -68,7 +68,7 @@ def test_a_merge_that_lies_is_found_out_in_every_cell(name: str, policy: str | N
     for driver, lag, churn in product(DRIVERS if policy else DRIVERS[:1], LAGS if policy else LAGS[:1], (False, True)):
         lies = 0
         for seed in range(4):
-            trial = Trial(built(name, 3, policy, driver, lag), name, seed, churn=churn, mutation=mutation)
+            trial = ChurnTrial(built(name, 3, policy, driver, lag), name, seed, churn=churn, mutation=mutation)
             found = violation_of(trial)
             assert found.startswith("after") == trial.liar.lied, (driver, lag, churn, seed, found)
             lies += trial.liar.lied
@@ -99,7 +99,7 @@ def test_an_input_that_lies_is_told_whoever_leaves(name: str, policy: str | None
     merge = built(name, 3, policy, rng.choice(DRIVERS), rng.choice([0, 1, 3, 10]))
     honest = rng.choice(["steady", "third"])
     told = {n: lied(rng, events) if n == "other" else events for n in merge.inputs}
-    replicas = {n: Replica(rng, told[n], KINDS[name]) for n in merge.inputs}
+    replicas = {n: ChurnReplica(rng, told[n], KINDS[name]) for n in merge.inputs}
     while replicas:
         each = rng.choice(list(replicas))
         if rng.random() < 0.05 and each not in ("other", honest):

@@ -87,7 +87,7 @@ class StatePages:
 
 
 @dataclass
-class Arrivals:
+class BucketArrivals:
     """What reached a bucket in one micro-batch, sorted by stream."""
 
     rows: dict[str, list[bytes]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class HostedGraph:
         self.sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
         self.late_schema = late_schema(*(source.schema for source in self.sources.values()))
 
-    def run(self, arrivals: Arrivals) -> Iterator[tuple[str, bytes]]:
+    def run(self, arrivals: BucketArrivals) -> Iterator[tuple[str, bytes]]:
         """Take one micro-batch: rows of all streams first, then their progress."""
         side, before = self._begin()
         statistics = counted(self.graph)
@@ -249,7 +249,7 @@ class GraphProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """One micro-batch of one bucket."""
-        arrivals = Arrivals()
+        arrivals = BucketArrivals()
         for frame in rows:
             for stream, packed, note in zip(frame["stream"], frame["rows"], frame["note"], strict=True):
                 arrivals.add(stream, packed, note)
@@ -278,7 +278,7 @@ class BatchHost:
     def __call__(self, table: pa.Table) -> pa.Table:
         """All packed rows of a bucket to tagged outputs."""
         hosted = HostedGraph(self.planned, self.catalog, in_order=False)
-        arrivals = Arrivals()
+        arrivals = BucketArrivals()
         for stream, packed, note in zip(
             table.column("stream").to_pylist(),
             table.column("rows").to_pylist(),

@@ -18,7 +18,7 @@ from penstock.engines.spark.manifest import keep_manifest, kept_at, manifest_of
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.watched import WatchedQuery
-from penstock.engines.spark.writing import KINDS, Output, Writer
+from penstock.engines.spark.writing import KINDS, Target, Writer
 from penstock.errors import CheckpointError, StreamError
 from penstock.model.accounts import DeadLimit
 from penstock.model.changelog import ResultForm
@@ -108,7 +108,7 @@ def _streaming(
     buckets: int | None,
     retention: Retention,
     limit: DeadLimit,
-) -> tuple[Any, list[Output]]:
+) -> tuple[Any, list[Target]]:
     """The streaming query, after every check, and where it writes."""
     found = kept_at(home.place)
     fresh = query.hosted(buckets=buckets, kept=found)
@@ -151,11 +151,11 @@ def _is_active(streaming: Any) -> bool:
         return False
 
 
-def _output(kind: str, schema: Schema, target: Any, query: Startable, home: Home, retention: Retention) -> Output:
+def _output(kind: str, schema: Schema, target: Any, query: Startable, home: Home, retention: Retention) -> Target:
     """Where an output goes."""
     if callable(target):
         function: Callable[[Any, int], None] = target
-        return Output(kind, schema, function=function)
+        return Target(kind, schema, function=function)
     if not isinstance(target, str | os.PathLike | Place):
         raise StreamError(
             "Results cannot be written there.",
@@ -172,10 +172,10 @@ def _output(kind: str, schema: Schema, target: Any, query: Startable, home: Home
         compact=retention.compact,
         keep={"late": retention.seconds("late"), "dead": retention.seconds("dead_letters")}.get(kind),
     )
-    return Output(kind, schema, folder)
+    return Target(kind, schema, folder)
 
 
-def _check_places(outputs: list[Output]) -> None:
+def _check_places(outputs: list[Target]) -> None:
     """Outputs of one query do not share a folder either."""
     seen: dict[str, str] = {}
     for output in outputs:

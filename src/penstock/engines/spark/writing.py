@@ -51,7 +51,7 @@ FunctionSink = Callable[[DataFrame, int], None]
 
 
 @dataclass(frozen=True)
-class Output:
+class Target:
     """Where one kind of output goes."""
 
     kind: str
@@ -90,7 +90,7 @@ class Stager:
 class Writer:
     """Writes micro-batches; it travels to where Spark calls it."""
 
-    def __init__(self, home: Home, outputs: Sequence[Output], buckets: int, limit: DeadLimit | None = None) -> None:
+    def __init__(self, home: Home, outputs: Sequence[Target], buckets: int, limit: DeadLimit | None = None) -> None:
         """The home's lease is held by whoever started the run; `limit` is how many dead letters are borne."""
         self.home, self.outputs, self.buckets, self.limit = home, outputs, buckets, limit or DeadLimit()
         self.log = RunLog(home, {KINDS[o.kind]: o.folder for o in outputs if o.folder is not None})
@@ -120,7 +120,7 @@ class Writer:
         finally:
             kept.unpersist()
 
-    def _write(self, tagged: DataFrame, batch: int, functions: Sequence[Output]) -> None:
+    def _write(self, tagged: DataFrame, batch: int, functions: Sequence[Target]) -> None:
         notes, files = self._stage(tagged)
         for output in functions:
             assert output.function is not None

@@ -62,7 +62,7 @@ def _keep(pages: Pages, firsts: dict[Key, int]) -> None:
 
 
 @dataclass(frozen=True)
-class Part:
+class GroupsPart:
     """The panes of some groups, with codes and pages of their own."""
 
     own: Array
@@ -72,12 +72,12 @@ class Part:
     pages: MemoryPages
 
     @staticmethod
-    def of(state: Slide, pages: Pages, codes: GroupCodes, chosen: Chosen) -> Part | None:
+    def of(state: Slide, pages: Pages, codes: GroupCodes, chosen: Chosen) -> GroupsPart | None:
         """What the panes hold of the groups; None if nothing."""
         own = np.array(sorted(codes.codes[key] for key in chosen.of(codes.codes)), np.int64)
         if not len(own):
             return None
-        part = Part(own, codes.keep(own), Slide(closed=state.closed), MemoryPages())
+        part = GroupsPart(own, codes.keep(own), Slide(closed=state.closed), MemoryPages())
         for pane in state.panes:
             held, numbers = pages.get(f"p{pane}")
             at = _places(held, own)

@@ -24,7 +24,7 @@ from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.operators.aggregates.chosen import Chosen
-from penstock.operators.aggregates.closing_groups import Ahead, Part
+from penstock.operators.aggregates.closing_groups import Ahead, GroupsPart
 from penstock.operators.aggregates.emission import PORTION, promised_ends
 from penstock.operators.aggregates.group_codes import GroupCodes
 from penstock.operators.aggregates.measures import Array, Measure, Result, infinite, values_of
@@ -320,7 +320,7 @@ class ColumnarAggregate(Operator):
             return
         self._settle()
         state = self._state()
-        part = Part.of(state, self.pages, self.codes, chosen)
+        part = GroupsPart.of(state, self.pages, self.codes, chosen)
         if part is None:
             return
         last = self.window.last_of_pane(part.state.panes[-1])

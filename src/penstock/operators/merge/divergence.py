@@ -97,7 +97,7 @@ def _before(time: int, bound: int) -> bool:
     return time < bound or bound == END_OF_TIME
 
 
-class Record:
+class Sighting:
     """A decided event: the ends that the output has, and those that the inputs give it."""
 
     __slots__ = ("blind_below", "due", "out", "payload", "said", "vs")
@@ -120,17 +120,17 @@ class Watch(Alarm):
         self.unchecked = 0
         self.forgotten_to = MIN_TICK
         """Of events that start before this some have been compared and given up."""
-        self.records: dict[Key, Record] = {}
-        self._due: Calendar[Record] = Calendar()
+        self.records: dict[Key, Sighting] = {}
+        self._due: Calendar[Sighting] = Calendar()
         self._likeness = Likeness()
 
     def decided(self, payload: Payload, vs: int, out: tuple[int, ...], said: dict[int, list[int]]) -> None:
         """The output has these ends for good, and the inputs say that."""
         if (vs, payload) in self.records:  # some input spoke of it while it was thought to be done with
             self._give_up(self.records[vs, payload])
-        self._keep(Record(payload, vs, out, said))
+        self._keep(Sighting(payload, vs, out, said))
 
-    def _keep(self, record: Record) -> None:
+    def _keep(self, record: Sighting) -> None:
         due = max(record.vs, record.blind_below)
         for end in record.out:
             due = max(due, end)
@@ -138,12 +138,12 @@ class Watch(Alarm):
         self._likeness.add(record.vs, record.payload)
         self._due.wait(due, record)
 
-    def _give_up(self, record: Record) -> None:
+    def _give_up(self, record: Sighting) -> None:
         del self.records[record.vs, record.payload]
         self._likeness.discard(record.vs, record.payload)
         self._due.forget(record)
 
-    def _find(self, vs: int, payload: Payload) -> Record | None:
+    def _find(self, vs: int, payload: Payload) -> Sighting | None:
         found = self.records.get((vs, payload))
         if found is None and self._likeness.known:
             return self.records.get((vs, self._likeness.find(vs, payload)))
@@ -156,7 +156,7 @@ class Watch(Alarm):
         """
         found = self._find(element.vs, element.payload)
         if found is None:
-            found = Record(element.payload, element.vs, (), {})
+            found = Sighting(element.payload, element.vs, (), {})
             if element.vs < self.forgotten_to:
                 found.blind_below = frozen
             self._keep(found)
@@ -204,7 +204,7 @@ class Watch(Alarm):
         self.forgotten_to = max(self.forgotten_to, record.vs + 1)
         self._compare(record, [i for i in given if due is not None and _before(due, i.stable)])
 
-    def _compare(self, record: Record, inputs: list[Input]) -> None:
+    def _compare(self, record: Sighting, inputs: list[Input]) -> None:
         said, ours = record.said, list(record.out)
         for each in inputs:
             theirs = said.get(each.number)

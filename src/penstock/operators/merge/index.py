@@ -25,7 +25,7 @@ SPARE = 64
 """So many entries that nobody waits for are left alone."""
 
 
-class Placed(Protocol):
+class Placeable(Protocol):
     """What an index holds: something of a payload and a start, that waits for a time."""
 
     due: int | None
@@ -39,7 +39,7 @@ class Placed(Protocol):
         """The start."""
 
 
-N = TypeVar("N", bound=Placed)
+N = TypeVar("N", bound=Placeable)
 
 
 class IndexNode:

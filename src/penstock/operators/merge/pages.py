@@ -23,7 +23,7 @@ from penstock.model.likeness import Likeness
 from penstock.model.plain import NotPlain
 from penstock.operators.merge.base import Input, LogicalMerge, MergeCounts, Misstep
 from penstock.operators.merge.baselines import Cleanse, CleanseThenR1, R3Minus
-from penstock.operators.merge.divergence import Divergence, Record, Watch
+from penstock.operators.merge.divergence import Divergence, Sighting, Watch
 from penstock.operators.merge.index import Calendar, Days, Holds, Index, IndexNode
 from penstock.operators.merge.ordered import R0, R1, R2
 from penstock.operators.merge.parts import (
@@ -91,7 +91,7 @@ PARTS = (
         "found walks",
         "reaction patience limit runs",
     ),
-    _part(Record, "record", "payload vs out said due blind_below", of=PlainPart),
+    _part(Sighting, "record", "payload vs out said due blind_below", of=PlainPart),
     _part(Walk, "walk", "position start endings", of=PlainPart),
     _part(Divergence, "divergence", "input payload vs output_end input_end", of=PlainPart),
     _part(Index, "index", of=IndexPart),

@@ -31,6 +31,11 @@ def is_late(batch: Batch, times: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return late
 
 
+def is_late_text(time: str, bound: str) -> str:
+    """The same of one plain row, as code: of a time and a bound under these names."""
+    return f"{time} < {bound}"
+
+
 def late(batch: Batch, bounds: Sequence[int]) -> Rejected:
     """Rows that are all late, with the bound that condemned each."""
     return Rejected("late", batch, bounds, [_reason("below the bound", bound, batch.schema) for bound in bounds])

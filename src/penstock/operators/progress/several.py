@@ -32,7 +32,7 @@ INCOMPLETE = 5
 
 
 @dataclass(frozen=True)
-class Entry:
+class AttributeEntry:
     """What is declared of some attributes: one and its tracker, or several and the rows that speak for them."""
 
     attributes: tuple[int, ...]
@@ -70,7 +70,7 @@ class SeveralTracker:
     """Follows the progress of each attribute of a stream."""
 
     schema: Schema
-    entries: tuple[Entry, ...]
+    entries: tuple[AttributeEntry, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class SeveralTracker:
         kinds[(kinds == PUNCTUATION) & ~speaks] = INCOMPLETE
         return Seen(values, valid, kinds, marks)
 
-    def _taking_part(self, entry: Entry, number: int, seen: Seen) -> np.ndarray:
+    def _taking_part(self, entry: AttributeEntry, number: int, seen: Seen) -> np.ndarray:
         """The places of the rows that an entry's tracker is given."""
         taken = seen.kinds == DATA
         if entry.is_punctuated:
