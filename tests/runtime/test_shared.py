@@ -16,10 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
+from penstock.engines.local.execution import LocalExecution
 from penstock.engines.local.shared import SharedExecution
 from penstock.errors import StreamError
 from penstock.model.batch import Batch, table_of
 from penstock.model.elements import Punctuation
+from penstock.model.frontier import Frontier
 from penstock.model.tdb import TDB
 from penstock.model.time import MIN_TICK, Domain
 from penstock.reference.evaluation import evaluate
@@ -251,3 +253,63 @@ def test_twenty_of_fifty_queries_come_and_go_and_the_others_do_not_notice() -> N
         return {name: found[name] for name in map(str, range(30))}
 
     assert given(disturbed=True) == given(disturbed=False)
+
+
+PER = "ts bigint, k bigint, v bigint, w double, p boolean"
+SEVERAL: Any = {"ts": pk.bounded(6), "v": pk.bounded(2)}
+KINDS_OF_STREAMS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "promises of groups": (
+        pk.punctuated("p", per=["k"], final=True),
+        (
+            "SELECT k, sum(v) AS a, max(w) AS b [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k",
+            "SELECT k, count(*) AS n, stddev(w) AS d [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k",
+            "SELECT k, avg(v) AS a [RANGE 7, SLIDE 7, WA ts] FROM s WHERE v > 0 GROUP BY k",
+            "SELECT k, count(*) AS n, max(v) AS m FROM s GROUP BY k",
+            "SELECT k, max(v) AS m FROM s GROUP BY k HAVING count(*) > 1",
+            "SELECT ts, k, v FROM s",
+        ),
+    ),
+    "several attributes": (
+        SEVERAL,
+        (
+            "SELECT k, sum(v) AS a [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k",
+            "SELECT k, count(*) AS n [RANGE 4, SLIDE 2, WA v] FROM s GROUP BY k",
+            "SELECT k, max(w) AS n [RANGE 4, SLIDE 2, WA v] FROM s GROUP BY k",
+            "SELECT ts, v, k FROM s WHERE k > 0",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_STREAMS)
+@examples(30)
+@given(data=st.data())
+def test_other_streams_are_shared_too(kind: str, data: st.DataObject) -> None:
+    progress, texts = KINDS_OF_STREAMS[kind]
+    made = pk.Flow().stream("s", [], time="ts", schema=PER, progress=progress)
+    plans = {str(at): made.query(sql).plan for at, sql in enumerate(texts)}
+    together = SharedExecution(made.catalog, plans)
+    alone = {name: LocalExecution(plan, made.catalog) for name, plan in plans.items()}
+    schema = together.graph.sources["s"][0].operator.schema
+    row = st.tuples(st.integers(0, 30), st.integers(0, 2), st.integers(0, 12), st.floats(0, 1), st.just(False))
+    promise = st.tuples(st.integers(0, 30), st.none() | st.integers(0, 2), st.none(), st.none(), st.just(True))
+    rows = data.draw(st.lists(row | promise if kind == "promises of groups" else row, max_size=30))
+    given_by: dict[str, list[Any]] = defaultdict(list)
+    expected: dict[str, list[Any]] = defaultdict(list)
+    for at in range(0, len(rows), 6):
+        part = rows[at : at + 6]
+        batch = Batch(schema, table=table_of(schema, part)) if data.draw(st.booleans()) else Batch(schema, part)
+        for name, element in together.feed("s", batch):
+            given_by[name].append(element)
+        for name, one in alone.items():
+            expected[name] += one.feed("s", batch)
+    for name, element in together.close():
+        given_by[name].append(element)
+    for name, one in alone.items():
+        expected[name] += one.close()
+        assert_sound(given_by[name])
+        assert_same(tdb_of(expected[name]), tdb_of(given_by[name]))
+        assert Frontier(e for e in given_by[name] if isinstance(e, Punctuation)) == Frontier(
+            e for e in expected[name] if isinstance(e, Punctuation)
+        )
+        assert (together.counts.late, together.counts.dead) == (one.counts.late, one.counts.dead)
