@@ -205,7 +205,7 @@ class Slider:
         numbers = [_numbers(m, columns, self.node.input.schema) for m in operator.measures]
         keys = [table.column(i + 1).cast(self.node.input.schema[k].type.arrow) for i, k in enumerate(self.node.keys)]
         operator.take_panes(np.asarray(table.column(0).to_numpy()), keys, numbers)
-        for output in operator.punctuate(0, linear("time", END_OF_TIME)):
+        for output in operator.punctuate(0, linear(operator.attribute, END_OF_TIME)):
             if isinstance(output, Batch) and not self.failing:
                 yield from output.table.to_batches(max_chunksize=1 << 17)
             elif isinstance(output, Rejected) and self.failing:
