@@ -73,8 +73,9 @@ def test_an_execution_at_work_does_not_change_its_algorithm() -> None:
     pushed, fed = q.execution(), q.execution()
     pushed.pusher("a")
     feed(fed, "a", [(1, "x", 1)])
-    for run in (pushed, fed):
-        with pytest.raises(StreamError, match="another algorithm or order than this execution's") as caught:
+    told = {pushed: "another algorithm or order than this execution's", fed: "Rows were fed already"}
+    for run, message in told.items():
+        with pytest.raises(StreamError, match=message) as caught:
             run.restore(saved)
         assert "restore into a fresh q.execution()" in str(caught.value)
     fed.close()  # as if nothing had been tried

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from penstock.engines.local.hosting import Hosting
-from penstock.errors import DeadLetterError, PenstockError, RunError, reason_of
+from penstock.errors import DeadLetterError, PenstockError, RunError, StreamError, reason_of
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
@@ -24,6 +24,8 @@ from penstock.model.accounts import Counts
 from penstock.model.elements import linear
 from penstock.model.recent_promises import Shown
 from penstock.model.time import END_OF_TIME, Domain
+from penstock.plan.nodes import Node
+from penstock.plan.progressing import follows_time
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.side_outputs import KeptRows
 
@@ -169,8 +171,18 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
         return None if self._thread.is_alive() else self._error
 
     def _wait(self, timeout: float | None) -> bool:
+        self._not_inside()
         self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    def _not_inside(self) -> None:
+        """Whoever is called by the run cannot wait for it."""
+        if threading.current_thread() is self._thread:
+            raise StreamError(
+                "A sink cannot wait for the run that calls it.",
+                where=f"run {self.name}",
+                hint="set a flag, and let another thread stop, finish or wait",
+            )
 
     def _stop(self, publish: bool) -> None:
         """After the batch at hand, unless the sources have ended by then; a source that is waited for is left.
@@ -178,6 +190,7 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
         What was written of the results is a part of them, so a file keeps the name that it has until it is whole,
         `….partial`, unless it is to be published.
         """
+        self._not_inside()
         self._publish = bool(publish)
         self._asked.set()
         self.execution.halt()
@@ -185,11 +198,13 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
 
     def _finish(self, for_good: bool) -> None:
         """Sources at rest are read to their end; of others, what they have given."""
+        self._not_inside()
         self.execution.finish(for_good=for_good)
         self._thread.join()
 
     def process_available(self) -> None:
         """Until everything that the sources have given is processed, or the run is over; a failure is raised."""
+        self._not_inside()
         self.execution.begun.wait()
         self.execution.process_available()
         if self.execution.is_over:
@@ -229,6 +244,7 @@ def progress_of(
     nodes: Sequence[GraphNode],
     bound: int | None,
     domain: Domain,
+    plan: Node | None = None,
     promised: tuple[Shown, ...] = (),
 ) -> RunProgress:
     """How far some streams, a result and its operators have come."""
@@ -248,7 +264,7 @@ def progress_of(
         bound=shown(bound, domain),
         bound_ticks=bound,
         group_bounds=promised,
-        lag=lag(max(known, default=None), bound, domain),
+        lag=lag(max(known, default=None), bound, domain) if plan is not None and follows_time(plan) else None,
         ended=bound == END_OF_TIME,
         operators=tuple(OperatorProgress(n.identity, n.label, **vars(n.statistics)) for n in nodes),
     )

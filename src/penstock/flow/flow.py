@@ -351,5 +351,5 @@ class Flow(PySparkNames):
             )
         if not isinstance(name, str) or not name:
             raise StreamError("The name of a run is a text.", got=repr(name)[:200])
-        sources = {key: (source.open, source.ahead) for key, source in self._sources.items()}
+        sources = {key: (source.open, source.ahead, source.paths) for key, source in self._sources.items()}
         return start_together(name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot)

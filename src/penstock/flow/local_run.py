@@ -67,6 +67,7 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
             streams=execution.streams,
             nodes=execution.graph.nodes,
             bound=self._bound,
+            plan=self.query.plan,
             promised=self._promised.shown(self.query.schema),
             domain=self.query.schema.domain,
         )

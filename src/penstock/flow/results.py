@@ -28,38 +28,50 @@ class Results(Iterator[T], AsyncIterator[T], Generic[T]):
         self._ready: deque[T] = deque()
         self._pending: Future[Iterable[T] | None] | None = None
         self._pump: _Pump | None = None
+        self._is_over = False
+        self._asking = threading.Lock()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> T:
-        while not self._ready:
-            portion = next(self._portions, None) if self._pending is None else self._pending.result()
-            self._pending = None
-            if portion is None:
-                raise StopIteration
+        with self._asking:
+            while not self._ready:
+                if self._is_over:
+                    raise StopIteration
+                portion = next(self._portions, None) if self._pending is None else self._pending.result()
+                self._pending = None
+                self._take(portion)
+            return self._ready.popleft()
+
+    def _take(self, portion: Iterable[T] | None) -> None:
+        if portion is None:
+            self._is_over = True
+        else:
             self._ready.extend(portion)
-        return self._ready.popleft()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
         while not self._ready:
+            if self._is_over:
+                raise StopAsyncIteration
             if self._pump is None:
                 self._pump = _Pump()
             if self._pending is None:
                 self._pending = self._pump.ask(lambda: next(self._portions, None))
-            portion = await asyncio.shield(asyncio.wrap_future(self._pending))
-            self._pending = None
-            if portion is None:
-                raise StopAsyncIteration
-            self._ready.extend(portion)
+            pending = self._pending
+            portion = await asyncio.shield(asyncio.wrap_future(pending))
+            if self._pending is pending:  # of several tasks that wait for it, the first one takes it
+                self._pending = None
+                self._take(portion)
         return self._ready.popleft()
 
     def close(self) -> None:
         """No more is wanted: the query stops, at once or when the source that it waits for gives something."""
         self._ready.clear()
+        self._is_over = True
         pending, self._pending = self._pending, None
         if self._pump is not None:
             if pending is not None:

@@ -130,6 +130,10 @@ class SparkQuery(Query):
         except StreamError:  # a name that `start` refuses has no checkpoint
             return NOTHING
 
+    def plan_at_work(self) -> Node:
+        """The plan in the order in which its checkpoint has it."""
+        return self._kept().ordered(self.plan)
+
     @property
     def stream_names(self) -> list[str]:
         """The streams that the query reads."""

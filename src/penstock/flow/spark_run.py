@@ -22,6 +22,7 @@ from penstock.model.time import END_OF_TIME
 from penstock.plan.closing import closing_bound
 from penstock.plan.identity import identities
 from penstock.plan.nodes import Node, Source
+from penstock.plan.progressing import follows_time
 from penstock.storage.log import Record, RecordLog
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class SparkRun(PySparkNames, Run):
     def __init__(self, query: SparkQuery, started: Started) -> None:
         """Made by `SparkQuery.start`."""
         self.query, self.name = query, query.name
+        self._plan = query.plan_at_work()
         self.streaming, self.home = started.streaming, started.home.place
         self._started, self._lease = started, started.home.lease
         self._log = RecordLog(self.home / "log")
@@ -86,9 +88,9 @@ class SparkRun(PySparkNames, Run):
             bound=shown(bound, domain),
             bound_ticks=bound,
             group_bounds=self._promised(last, "", self.query.schema),
-            lag=lag(max(known, default=None), bound, domain),
+            lag=lag(max(known, default=None), bound, domain) if follows_time(self.query.plan) else None,
             ended=bound == END_OF_TIME,
-            operators=_operators(self.query.plan, sums_of(last)),
+            operators=_operators(self._plan, sums_of(last)),
         )
 
     def _promised(self, last: Record | None, name: str, schema: Schema) -> tuple[Shown, ...]:

@@ -256,8 +256,16 @@ def _iterable_source(source: Iterable[object], declared: Schema | None, *, may_r
 
 def _polled_source(source: Polled, declared: Schema | None, *, may_revise: bool) -> LocalSource:
     form = _one_by_one(declared, may_revise=may_revise)
+    readers: list[PolledItems[Item]] = []
 
     def read() -> PolledItems[Item]:
-        return PolledItems(source, partial(_made, form))
+        if readers and readers.pop().is_open:
+            raise SourceError(
+                "The source is being read already.",
+                got=type(source).__name__,
+                hint="flow.start runs several queries over one source; or stop the other run first",
+            )
+        readers.append(PolledItems(source, partial(_made, form)))
+        return readers[0]
 
     return LocalSource(form.schema, read, insert_only=not may_revise, is_polled=True)

@@ -22,10 +22,11 @@ DEAD_SCHEMA = Schema(
 def late_schema(schema: Schema, *others: Schema) -> Schema:
     """The columns of a late output: the stream, the bound that condemned the row, and the row as JSON.
 
-    The bound is a time, or the text of a promise if in any of the streams several attributes progress.
+    The bound is a time, or the text of a promise if in any of the streams several attributes progress, or if they have
+    different kinds of time. A row that came after the end, of its stream or of its group, has none.
     """
     bound = schema[schema.time].type if schema.time is not None else BIGINT
-    if any(each.attributes for each in (schema, *others)):
+    if any(each.attributes or each.domain is not schema.domain for each in (schema, *others)):
         bound = STRING
     return Schema((Field("stream", STRING), Field("bound", bound), Field("row", STRING)))
 

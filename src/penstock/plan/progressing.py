@@ -44,6 +44,12 @@ def _attributes(node: Node) -> tuple[str, ...]:
             return ()
 
 
+def follows_time(plan: Node) -> bool:
+    """Whether the time of the results is on the scale of the streams' own times."""
+    moved = [n for n in plan.walk() if isinstance(n, Project) and n.moves_time]
+    return not moved and not any(isinstance(n, NumberRows) and not n.keeps_time for n in plan.walk())
+
+
 def wanted_above(plan: Node) -> Wanted:
     """What whoever is given the result can use: every bound on what progresses."""
     return dict.fromkeys(progressing(plan), EVERY)

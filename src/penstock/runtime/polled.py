@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from penstock.errors import SourceError
+
 T = TypeVar("T")
 
 
@@ -44,16 +46,32 @@ class PolledItems(Iterator[T | Poll], Generic[T]):
         """`made` makes items of what the source gives."""
         self._source, self._made = source, made
         self._ready: deque[T] = deque()
+        self.is_open = True
+        """Whether somebody reads it: two would share its items between them."""
+
+    def close(self) -> None:
+        """Nobody reads it any more."""
+        self.is_open = False
 
     def __next__(self) -> T | Poll:
         while not self._ready:
-            given: Any = self._source.poll()
+            given = self._polled() if self.is_open else END
             if given is END:
+                self.close()
                 raise StopIteration
             if isinstance(given, Poll):
                 return given
             self._ready.extend(self._made(given))
         return self._ready.popleft()
+
+    def _polled(self) -> Any:
+        try:
+            return self._source.poll()
+        except StopIteration:  # it would be taken for the end
+            self.close()
+            raise SourceError(
+                "poll() raised StopIteration.", got=type(self._source).__name__, hint="a source that ends gives pk.END"
+            ) from None
 
     def promise(self, now: int) -> int | None:
         """The tick below which the source will give nothing more, if it can tell."""

@@ -72,11 +72,19 @@ class Pulling(Generic[T]):
         self._said: deque[tuple[str, T]] = deque()
         self._changed = threading.Condition()
         self._idle = self._halted = self._closed = False
+        self.is_done = False
+        """Whether every source has ended, and this was noticed."""
         self._full = 0
 
-    def add(self, name: str, source: Iterable[T], ahead: int | None = LIMIT) -> None:
-        """Begin to read a source, of which so many items may be read ahead; one without that is at rest."""
-        lane = self._lanes[name] = _Lane(name, source, ahead or 1)
+    def add(self, name: str, source: Iterable[T], ahead: int | None = LIMIT) -> bool:
+        """Begin to read a source, of which so many items may be read ahead; one without that is at rest.
+
+        Whether it will be read: not if all the others have ended, and nobody asks any more.
+        """
+        with self._changed:
+            if self.is_done:
+                return False
+            lane = self._lanes[name] = _Lane(name, source, ahead or 1)
         if isinstance(source, Sequence):
             lane.ready.extend(source)
             lane.done = True
@@ -85,6 +93,7 @@ class Pulling(Generic[T]):
             self._wake()
         else:
             threading.Thread(target=self._pull, args=(lane,), name=f"penstock-source-{name}", daemon=True).start()
+        return True
 
     def say(self, name: str, item: T) -> None:
         """Put in an item from outside; if the source is no longer read it is lost, as is its own next one."""
@@ -117,6 +126,8 @@ class Pulling(Generic[T]):
                 if lane.items is None:
                     lane.stopped = not lane.done
                 elif at_rest or lane.is_polled:
+                    if isinstance(lane.source, PolledItems):
+                        lane.source.close()
                     lane.items = iter(())
                     lane.stopped = True
             self._changed.notify_all()
@@ -139,11 +150,13 @@ class Pulling(Generic[T]):
     def _stop(self, lane: _Lane[T]) -> None:
         with self._changed:
             lane.stopped = True
+            if isinstance(lane.source, PolledItems):
+                lane.source.close()
             self._changed.notify_all()
 
     def __iter__(self) -> Iterator[tuple[str, T | Exhausted]]:
         """Every item, with the name of its source, whenever one is idle, and at last that the source is exhausted."""
-        while self._lanes:
+        while not self._has_ended():
             found = False
             for lane in list(self._lanes.values()):
                 if self._said:
@@ -164,6 +177,11 @@ class Pulling(Generic[T]):
                 self._leave_silent()
             else:
                 self._wait()
+
+    def _has_ended(self) -> bool:
+        with self._changed:
+            self.is_done = not self._lanes
+            return self.is_done
 
     def _heard(self) -> Iterator[tuple[str, T]]:
         while self._said:

@@ -23,6 +23,7 @@ from penstock.model.time import MIN_TICK
 from penstock.operators.aggregates.catalogue import array_form
 from penstock.operators.aggregates.family import FaceOperator, FamilyAggregate
 from penstock.operators.aggregates.measures import Measure, Result
+from penstock.operators.operator import Rejected
 from penstock.operators.progress.ingest import Ingest
 from penstock.operators.windows.sliding import Sliding
 from penstock.plan import cost
@@ -32,11 +33,13 @@ from penstock.plan.completeness import last_incomplete
 from penstock.plan.identity import canonical, digest
 from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, WindowAggregate, window_fields
 from penstock.plan.physical import Physical
+from penstock.plan.planner import in_process
 from penstock.plan.useful import EVERY, Useful, useful_below, useful_to_any
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.arcs import Arc, Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import Graph, GraphNode
+from penstock.sql.predicates import source_of
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class SharedGraph(Graph):
         """No queries yet."""
         super().__init__(builder)
         self.outlets: dict[str, Outlet] = {}
+        self.rejecting: str | None = None
+        """The identity of the operator that rejected rows last."""
         self._known: dict[str, GraphNode] = {}
         self._keys: dict[int, tuple[Physical, str]] = {}
         self._families: dict[str, list[GraphNode]] = {}
@@ -62,6 +67,11 @@ class SharedGraph(Graph):
         self._former: Mapping[str, list[list[Any]]] = {}
         self._former_faces: Mapping[str, str] = {}
         """Of a graph that is taken up: the measures of each family, and the family of each face."""
+
+    def reject(self, node: GraphNode, rejected: Rejected) -> None:
+        """Take rows out of the graph, and say whose they are."""
+        self.rejecting = node.identity
+        super().reject(node, rejected)
 
     # Queries that come
 
@@ -88,6 +98,14 @@ class SharedGraph(Graph):
         for name, planned in plans.items():
             self.outlets[name] = Outlet(self._grown(planned), name)
         self._former, self._former_faces = {}, {}
+        self._keys.clear()
+
+    def keep_entrances(self, streams: Sequence[Sequence[Any]]) -> None:
+        """The entrances that there were, also of streams that no query reads any more."""
+        for name, by_arrival in streams:
+            source = source_of(self.builder.catalog, name)
+            if isinstance(source, Source):
+                self._grown(in_process(replace(source, by_arrival=by_arrival), self.builder.catalog))
         self._keys.clear()
 
     def _complete_from(self, name: str, planned: Physical) -> int:

@@ -15,7 +15,8 @@ from penstock.operators.aggregates.family import FaceOperator, FamilyAggregate
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.state import MemoryPages, open_snapshot, seal_snapshot
 from penstock.plan.fingerprint import check, describe
-from penstock.plan.nodes import Node
+from penstock.plan.identity import identities
+from penstock.plan.nodes import AlterLifetime, Ends, Node, Project, Select
 from penstock.plan.physical import Physical
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
@@ -26,6 +27,7 @@ def snapshot_of(graph: SharedGraph, plans: Mapping[str, Node]) -> bytes:
     """Everything that the graph must remember; take it between elements."""
     content = {
         "queries": {name: describe(plan, graph.builder.catalog) for name, plan in plans.items()},
+        "stateless": sorted(_stateless(plans)),
         "outlets": {
             name: [outlet.complete_from, outlet.is_passed, outlet.register, outlet.unread]
             for name, outlet in graph.outlets.items()
@@ -40,9 +42,16 @@ def snapshot_of(graph: SharedGraph, plans: Mapping[str, Node]) -> bytes:
     return seal_snapshot(content, f"queries {', '.join(plans)}")
 
 
+def _stateless(plans: Mapping[str, Node]) -> set[str]:
+    """The identities of nodes without state: these may come and go."""
+    kinds = Select | Project | Ends | AlterLifetime
+    return {k.identity for plan in plans.values() for k in identities(plan) if isinstance(k.node, kinds)}
+
+
 def _plain_node(node: GraphNode) -> list[Any]:
     greatest = node.operator.greatest if isinstance(node.operator, RowIngest) else None
-    return [node.promised, node.last_given, greatest, plain_elements(node.buffer.elements)]
+    stream = None if node.stream is None else [node.stream, getattr(node.plan, "by_arrival", False)]
+    return [node.promised, node.last_given, greatest, plain_elements(node.buffer.elements), stream]
 
 
 def restored(
@@ -60,18 +69,28 @@ def restored(
             got=f"it has {', '.join(sorted(saved['queries']))}; these are {', '.join(sorted(plans))}",
             hint="start with the queries, by name, that were running when it was taken; others can join then",
         )
-    for name, plan in plans.items():
-        check(saved["queries"][name], describe(plan, graph.builder.catalog), f"query {name}", "snapshot")
     made = SharedGraph(graph.builder)
     made.side = graph.side
     try:
         made.grow_again({name: planned[name] for name in saved["queries"]}, saved["families"], saved["faces"])
+        made.keep_entrances([entry[4] for entry in saved["nodes"].values() if entry[4] is not None])
+        stateless = {*saved["stateless"], *_stateless(plans)}
+        for name, plan in plans.items():
+            now = describe(plan, graph.builder.catalog)
+            check(saved["queries"][name], now, f"query {name}", "snapshot", stateless=stateless, fixed_result=False)
         for node in made.nodes:
             pages = held_pages(saved["operators"], node.identity, node.operator, node.label)
             node.operator.attach(MemoryPages(pages))
-            _take_up(node, saved["nodes"][node.identity])
+            if node.identity in saved["nodes"]:
+                _take_up(node, saved["nodes"][node.identity])
         for name, (complete_from, is_passed, register, unread) in saved["outlets"].items():
             outlet = made.outlets[name]
+            if unread and outlet.producer.identity not in saved["nodes"]:
+                raise CheckpointError(
+                    "The snapshot holds results that were not taken, and the query now gives others.",
+                    where=f"query {name}",
+                    hint="take() them before the snapshot, or restore it into the query that it was made by",
+                )
             outlet.complete_from, outlet.is_passed, outlet.register = complete_from, is_passed, register
             outlet.head = outlet.producer.buffer.end - unread
             made.waiting += [outlet] if unread else []
@@ -84,7 +103,7 @@ def restored(
 
 
 def _take_up(node: GraphNode, saved: list[Any]) -> None:
-    node.promised, node.last_given, greatest, elements = saved
+    node.promised, node.last_given, greatest, elements, _ = saved
     if isinstance(node.operator, RowIngest):
         node.operator.greatest = greatest
     node.buffer.elements.extend(held_elements(elements, node.operator.schema))

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import DEAD_SCHEMA, plain_text, promise_text, texts_of
 from penstock.model.schema import STRING, Schema
+from penstock.model.time import END_OF_TIME
 from penstock.operators.operator import Rejected
 
 SPILL_ROWS = 20_000
@@ -131,7 +132,7 @@ class Sides(ABC):
         """A bound as the late output has it: a tick, or the text of a promise."""
         if isinstance(bound, int):
             if kept["bound"].type != STRING:
-                return bound
+                return None if bound == END_OF_TIME else bound
             bound = linear(str(schema.time), bound)
         return promise_text(bound, schema)
 
@@ -173,9 +174,12 @@ class SideOutputs(Sides):
 class SidesByStream(Sides):
     """The same of several queries: late rows by stream, since streams may have different kinds of time."""
 
-    def __init__(self) -> None:
-        """No streams yet."""
+    def __init__(self, operator: Callable[[], str | None]) -> None:
+        """No streams yet; `operator` says which one rejects rows."""
         super().__init__()
+        self._operator = operator
+        self.whose: list[str | None] = []
+        """Of each dead letter the identity of the operator that failed on the row; None for entrances."""
         self.by_stream: dict[str, KeptRows] = {}
         self.dead_of: Counter[str] = Counter()
         """Per stream, how many rows its entrance refused."""
@@ -183,6 +187,10 @@ class SidesByStream(Sides):
     def _count(self, stream: str, dead: int) -> None:
         super()._count(stream, dead)
         self.dead_of[stream.lower()] += dead
+
+    def _keep(self, stream: str, operator: str | None, reason: str, text: str) -> None:
+        super()._keep(stream, operator, reason, text)
+        self.whose.append(None if operator is None else self._operator())
 
     def open(self, stream: str, late_schema: Schema) -> None:
         """Keep the late rows of a stream, whose bounds have the type that the schema says."""

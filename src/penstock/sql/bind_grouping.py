@@ -84,9 +84,10 @@ class GroupingBinder:
             self._bind_keys(group)
         self._window = self._bind_window(tree)
         self._add_partition()
+        # The select list first: a HAVING that comes later then changes nothing below it, unless it asks for more.
+        columns, made = self._columns()
         predicate = self.having.predicate(self.reading.need(having, "this")) if having is not None else None
         refuse_twice(self.items, self.reading)
-        columns, made = self._columns()
         grouping = self.grouping
         keys, calls = tuple(grouping.keys), tuple(grouping.calls.values())
         aggregate: Node

@@ -26,6 +26,7 @@ from penstock.model.elements import Adjust, Insert
 from penstock.model.lived_rows import LivedRows
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event, tdb
+from penstock.model.time import END_OF_TIME
 from penstock.plan.catalog import Catalog
 from penstock.plan.nodes import Node, Source
 from penstock.reference.arrivals import Arrivals, in_step
@@ -214,5 +215,7 @@ def tdb_of_table(table: pa.Table, form: ResultForm) -> TDB:
 
 
 def _tick(value: object) -> int:
+    if value is None:  # it came after the end
+        return END_OF_TIME
     assert isinstance(value, int), f"expected ticks, got {value!r}"
     return value

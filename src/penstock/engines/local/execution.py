@@ -76,20 +76,27 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         """
         with self._alone():
             planned = in_process(self.plan, self.builder.catalog, kept=kept_in(snapshot))
-            if not runs_alike(planned, self.planned):
-                if self.lanes or self._reads:
-                    raise StreamError(
-                        "The state in the snapshot is of another algorithm or order than this execution's.",
-                        where=self.plan.label,
-                        got="an execution to which rows were fed, or of which a pusher was taken",
-                        hint="restore into a fresh q.execution(), and take pushers afterwards",
-                    )
-                graph = QueryGraph(planned, self.builder)
-                graph.restore(snapshot)
+            graph = QueryGraph(planned, self.builder)
+            graph.restore(snapshot)
+            if self._counted().read:
+                raise StreamError(
+                    "Rows were fed already, and a snapshot would take their place.",
+                    where=self.plan.label,
+                    got=f"{self._counted().read} rows",
+                    hint="restore into a fresh q.execution()",
+                )
+            if not self.lanes:
                 graph.side = self.side.take
                 self.graph, self.planned = graph, planned
-            else:
+            elif runs_alike(planned, self.planned):
                 self.graph.restore(snapshot)
+            else:
+                raise StreamError(
+                    "The state in the snapshot is of another algorithm or order than this execution's.",
+                    where=self.plan.label,
+                    got="an execution of which a pusher was taken",
+                    hint="restore into a fresh q.execution(), and take pushers afterwards",
+                )
 
     def explain(self) -> str:
         """The plan as a tree, as this execution runs it."""

@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
-from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened
-from penstock.errors import StreamError
+from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened, promise_of
+from penstock.errors import PenstockError, StreamError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
@@ -38,10 +38,11 @@ from penstock.runtime.gate import Gate
 from penstock.runtime.graph import Graph, GraphNode
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
-from penstock.runtime.polled import Poll, PolledItems
+from penstock.runtime.polled import Poll
 from penstock.runtime.pulling import Exhausted, Pulling
 from penstock.runtime.side_outputs import Sides
 
+NOT_DECLARED = "punctuation of some groups that the stream has not declared: progress=pk.punctuated(…, per=[…])"
 Out = TypeVar("Out")
 """What comes out: elements, or elements with the query that they are of."""
 MUCH = 1000
@@ -126,6 +127,9 @@ class Hosting(Generic[Out]):
             return iter(())
         if isinstance(item, Batch):
             self._reads[stream.lower()] += len(item)
+        elif not self._entrance(stream).takes(item):
+            self._bury(stream, DeadLetter(NOT_DECLARED, str(item)))
+            return iter(())
         return self.graph.steps(stream, item)
 
     def tick(self, now: int) -> list[Out]:
@@ -139,15 +143,15 @@ class Hosting(Generic[Out]):
 
     def _idle_steps(self, stream: str) -> Iterator[None]:
         """A source has nothing: it may promise how far it has come, and operators are told the time."""
-        now, items = self.clock(), self._reading.get(stream)
-        bound = items.promise(now) if isinstance(items, PolledItems) else None
-        if bound is not None:
-            entrance = self._entrance(stream)
-            if not is_whole(bound):
-                raise StreamError("A promise is a number of ticks.", where=stream, got=repr(bound)[:200])
-            if bound > entrance.reached():
-                yield from self.graph.steps(stream, linear(str(entrance.schema.time), min(bound, END_OF_TIME)))
+        now, entrance = self.clock(), self._entrance(stream)
+        bound = promise_of(self._reading.get(stream), stream, now)
+        if bound is not None and bound > entrance.reached():
+            yield from self.graph.steps(stream, linear(str(entrance.schema.time), min(bound, END_OF_TIME)))
         yield from self.graph.tick(now)
+
+    def _source_failed(self, stream: str, error: PenstockError) -> None:
+        """The source of a stream has failed, and with it the run."""
+        raise error
 
     def _bury(self, stream: str, letter: DeadLetter) -> None:
         self._reads[stream.lower()] += 1
@@ -225,9 +229,9 @@ class Hosting(Generic[Out]):
         try:
             for name, item in pulling if not is_cut else ():
                 if isinstance(item, Exhausted):
-                    if item.error is not None:
-                        raise failed(name, item.error)
                     self._reading.pop(name, None)
+                    if item.error is not None:
+                        self._source_failed(name, failed(name, item.error))
                     steps = partial(self.graph.end_steps, name)
                 elif isinstance(item, Poll):
                     steps = partial(self._idle_steps, name)

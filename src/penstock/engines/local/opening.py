@@ -10,7 +10,7 @@ from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, is_whole
 from penstock.plan.nodes import Node
 from penstock.plan.progressing import progressing
-from penstock.runtime.polled import Poll
+from penstock.runtime.polled import Poll, PolledItems
 
 Item = Batch | DeadLetter | Punctuation
 Opener = Callable[[], Iterator[Item | Poll]]
@@ -44,6 +44,24 @@ def check_item(source: Node, stream: str, item: object) -> None:
             got=type(item).__name__,
             hint="give a Batch, a Punctuation or a DeadLetter; pusher(stream) takes single rows as tuples",
         )
+
+
+def promise_of(items: object, stream: str, now: int) -> int | None:
+    """What a source that is idle promises, if it can."""
+    if not isinstance(items, PolledItems):
+        return None
+    try:
+        bound = items.promise(now)
+    except Exception as error:  # it is the user's code
+        raise failed(stream, error)  # noqa: B904 - which has its cause
+    if bound is not None and not is_whole(bound):
+        raise StreamError(
+            "A promise is a number of ticks.",
+            where=f"stream {stream}",
+            got=repr(bound)[:200],
+            hint="promise(now) gives an integer on the stream's own time, or None",
+        )
+    return bound
 
 
 def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item | Poll]:

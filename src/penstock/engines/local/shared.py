@@ -7,13 +7,14 @@ name of its query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 from penstock.engines.base import check
 from penstock.engines.local.hosting import Hosting
 from penstock.engines.local.opening import Item, Opener, opened
 from penstock.engines.local.support import SUPPORT
-from penstock.errors import StreamError
+from penstock.errors import PenstockError, StreamError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation, is_whole
@@ -34,6 +35,8 @@ from penstock.runtime.shared_state import restored, snapshot_of
 from penstock.runtime.side_outputs import SidesByStream
 
 Named = tuple[str, Batch | Punctuation]
+ENDED = "The streams have ended, and no other is read any more."
+OVER = "start the flow again, with this query"
 
 
 class SharedExecution(Hosting[Named]):
@@ -46,10 +49,16 @@ class SharedExecution(Hosting[Named]):
         """`plans` are those of the queries that are there from the start, by their names."""
         super().__init__(catalog)
         self.graph = SharedGraph(self.builder)
-        self.side = SidesByStream()
+        self.side = SidesByStream(lambda: self.graph.rejecting)
         self.graph.side = self.side.take
+        self.receive: Callable[[str, Batch | Punctuation], None] | None = None
+        """Who is given what comes out, while nobody else touches the graph; it is handed on afterwards as well."""
+        self.lose: Callable[[str, PenstockError], None] | None = None
+        """Who is told that the source of a stream has failed, and may raise that; without it the run fails."""
         self.plans: dict[str, Node] = {}
         self.planned: dict[str, Physical] = {}
+        self._schemas = [stream.schema for stream in catalog.streams.values()]
+        """Of all streams that there are: late rows of a run have one form, whichever of them it reads."""
         if plans:
             self.add(plans)
 
@@ -59,7 +68,16 @@ class SharedExecution(Hosting[Named]):
         return f"queries {', '.join(self.plans)}"
 
     def _drained(self) -> list[Named]:
-        return list(self.graph.drain())
+        found = list(self.graph.drain())
+        if self.receive is not None:
+            for name, element in found:
+                self.receive(name, element)
+        return found
+
+    def _source_failed(self, stream: str, error: PenstockError) -> None:
+        if self.lose is None:
+            raise error
+        self.lose(stream, error)
 
     def _plans(self) -> Iterable[Node]:
         return list(self.plans.values())
@@ -86,7 +104,7 @@ class SharedExecution(Hosting[Named]):
             self.plans |= plans
             self.planned |= planned
             for source in fresh:
-                self.side.open(source.name, late_schema(source.schema))
+                self.side.open(source.name, late_schema(source.schema, *self._schemas))
             self._renew_lanes()
             for name, begin in reading.items():
                 self.streams.append(name)
@@ -102,15 +120,18 @@ class SharedExecution(Hosting[Named]):
                 continue
             known.add(source.name.lower())
             pulling = self._pulling
-            if pulling is None:
+            if pulling is None and not self.begun.is_set():
                 found[source.name] = _nothing
+            elif pulling is None or pulling.is_done:
+                raise StreamError(ENDED, where=source.name, hint=OVER)
             else:
                 found[source.name] = partial(self._begin, pulling, source.name, opened(source.name, openers))
         return found
 
     def _begin(self, pulling: Pulling[Item | Poll], name: str, items: Iterator[Item | Poll]) -> None:
         self._reading[name] = items
-        pulling.add(name, items, self._ahead.get(name.lower()))
+        if not pulling.add(name, items, self._ahead.get(name.lower())):
+            raise StreamError(ENDED, where=name, hint=OVER)
 
     def remove(self, name: str) -> list[Batch | Punctuation]:
         """Let a query go, with the state that only it needs; what it gave and nobody has taken."""
@@ -149,10 +170,10 @@ class SharedExecution(Hosting[Named]):
         with self._alone():
             self.graph.feedback(name, bound)
 
-    def counts_of(self, streams: Iterable[str]) -> Counts:
-        """Where the rows of some streams went, since each was first read."""
+    def counts_of(self, streams: Iterable[str], failed: int) -> Counts:
+        """Where the rows of some streams went, since each was first read; so many failed in operators."""
         with self._gate.alone(), at_rest(self.lanes.values()):
-            return self._counted_of([stream.lower() for stream in streams])
+            return replace(self._counted_of([stream.lower() for stream in streams]), failed=failed)
 
     def _left(self, streams: set[str]) -> dict[str, int]:
         side = self.side

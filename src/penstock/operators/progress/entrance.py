@@ -87,6 +87,10 @@ class Ingest(Operator):
         self.skipped = 0
         """How many rows were skipped because nobody needs them, since the operator was made."""
 
+    def takes(self, punctuation: Punctuation) -> bool:
+        """Whether it can judge by what is promised from outside."""
+        return self.is_on_time(punctuation) or (self.groups is not None and self.groups.can_use(punctuation))
+
     def require(self, useful: tuple[int, int], told: int) -> None:
         """Bounds are counted by the new step."""
         self.step, self.origin = useful

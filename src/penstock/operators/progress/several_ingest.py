@@ -53,6 +53,11 @@ class SeveralIngest(Ingest):
         self.wanted = dict(wanted)
         self.time = tracker.names.index(str(schema.time))
 
+    def takes(self, punctuation: Punctuation) -> bool:
+        """Promises of any shape on what progresses."""
+        named = {name for name, _ in punctuation.constants}
+        return {name for name, _ in punctuation.bounds} <= set(self.tracker.names) and named <= set(self.schema.names)
+
     def require(self, useful: tuple[int, int], told: int) -> None:
         """Whoever shares the entrance can use bounds of another attribute: `wanted` says it."""
 
@@ -69,8 +74,7 @@ class SeveralIngest(Ingest):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """A promise from outside, of any shape: it also condemns the rows that follow it."""
-        named = {name for name, _ in punctuation.constants}
-        if {name for name, _ in punctuation.bounds} <= set(self.tracker.names) and named <= set(self.schema.names):
+        if self.takes(punctuation):
             self._promise(punctuation)
             yield from self.pass_all_on([punctuation])
 

@@ -5,6 +5,9 @@ and merges pass that on or read it; an aggregate, a duplicate elimination or a n
 `Settle` is put below such a node: events come out of it once, when they are final. A merge keeps its events anyway, so
 where all that revises are merges they settle by themselves: their policy is made `conservative`, under which an event
 comes out once it is final, and the merge's bound waits for it. `explain` says so.
+
+A settle stands where a stream enters, below selections, projections and unions: an adjust finds its event among those
+of its own stream, by all of its columns. Above a projection it might take another event that looks the same for it.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from penstock.errors import UnsupportedError
-from penstock.plan.nodes import Merge, Node, NumberRows, Settle, Source
+from penstock.plan.nodes import AlterLifetime, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
 
 SETTLED = "conservative"
 
@@ -28,7 +31,7 @@ def _settle_below(consumer: Node) -> Node:
     if consumer.takes_revisions:
         return consumer
     below = [settled_for(i, type(consumer).__name__) for i in consumer.inputs]
-    if isinstance(consumer, NumberRows) and any(isinstance(i, Settle) for i in below):
+    if isinstance(consumer, NumberRows) and any(isinstance(n, Settle) for i in below for n in i.walk()):
         raise UnsupportedError(
             "Events that are revised cannot be numbered by arrival.",
             where=consumer.label,
@@ -41,7 +44,16 @@ def settled_for(node: Node, consumer: str) -> Node:
     """What a consumer of inserts is given in place of a node."""
     if node.properties.insert_only:
         return node
-    return node.transform(_conservatively(consumer)) if _only_merges_revise(node) else Settle(node)
+    return node.transform(_conservatively(consumer)) if _only_merges_revise(node) else _settled_at_streams(node)
+
+
+def _settled_at_streams(node: Node) -> Node:
+    """Every stream that revises is settled where it enters."""
+    if node.properties.insert_only:
+        return node
+    if isinstance(node, Select | Project | Union | AlterLifetime):
+        return node.with_inputs(*map(_settled_at_streams, node.inputs))
+    return Settle(node)
 
 
 def _only_merges_revise(node: Node) -> bool:

@@ -1,0 +1,183 @@
+"""One of the queries that a flow runs together.
+
+What comes out of it waits in a queue of its own until it is handed to the sink, in order, by whichever thread is
+there: the run's, or that of whoever lets the query go. One lock is held while the sink is written to or closed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.errors import PenstockError, UnsupportedError, reason_of
+from penstock.flow.background import Destination, as_ours, progress_of
+from penstock.flow.local import LocalQuery
+from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
+from penstock.flow.run_progress import RunProgress, shown
+from penstock.io.sinks import Sink
+from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation
+from penstock.model.recent_promises import RecentPromises
+from penstock.model.time import MIN_TICK
+from penstock.runtime.graph import GraphNode
+
+if TYPE_CHECKING:
+    from penstock.flow.flow_run import FlowRun
+
+
+class QueryRun(Run):
+    """One of the queries that a flow runs together."""
+
+    def __init__(self, flow_run: FlowRun, query: LocalQuery, sink: Sink) -> None:
+        """Made by `FlowRun.add`."""
+        self.name, self.query, self._flow_run = query.name, query, flow_run
+        self._results = Destination("results", sink, self.name)
+        self._left = threading.Event()
+        self._is_removed = False
+        self._error: PenstockError | None = None
+        self._bound: int | None = None
+        self._promised = RecentPromises()
+        self._from: int | None = None
+        self._nodes: list[GraphNode] = []
+        self._streams: list[str] = []
+        self._pending: deque[Batch | Punctuation] = deque()
+        """What has come out and was not handed to the sink yet."""
+        self._handing = threading.RLock()
+        """Held while the sink is written to, or closed."""
+        self._seen: dict[str, int] = {}
+        """How many late rows of each stream there were when the query joined."""
+        self._letters = 0
+
+    def _joined(self) -> None:
+        execution = self._flow_run.execution
+        outlet = execution.graph.outlets[self.name]
+        self._from = None if outlet.complete_from == MIN_TICK else outlet.complete_from
+        self._bound = None if outlet.register == MIN_TICK else outlet.register
+        self._nodes, self._streams = execution.nodes_of(self.name), execution.streams_of(self.name)
+
+    @property
+    def complete_from(self) -> str | None:
+        """Results that start before this time may lack rows that came before the query, and are left out.
+
+        None if nothing was missed.
+        """
+        return shown(self._from, self.query.schema.domain)
+
+    @property
+    def status(self) -> str:
+        """`running`, `finished` with the flow, `stopped`, or `failed`."""
+        if self._error is not None:
+            return FAILED
+        return STOPPED if self._is_removed else self._flow_run.status
+
+    @property
+    def exception(self) -> PenstockError | None:
+        """Why the query, or the flow's run as a whole, has failed."""
+        return self._error if self._error is not None or self._is_removed else self._flow_run.exception
+
+    @property
+    def progress(self) -> RunProgress:
+        """Where the rows of its streams went so far, and how far they, the result and every operator have come."""
+        execution = self._flow_run.execution
+        return progress_of(
+            execution,
+            name=self.name,
+            status=self.status,
+            failure=self.exception,
+            counts=execution.counts_of(self._streams, self._failed()),
+            streams=self._streams,
+            nodes=self._nodes,
+            bound=self._bound,
+            plan=self.query.plan,
+            promised=self._promised.shown(self.query.schema),
+            domain=self.query.schema.domain,
+        )
+
+    def _hand_on(self) -> None:
+        """Hand what has come out to the sink, in order, whichever thread calls; a sink that fails ends the query."""
+        with self._handing:
+            while self._pending and not self._left.is_set():
+                try:
+                    self._take(self._pending.popleft())
+                except BaseException as error:
+                    self._flow_run._remove(self, publish=False, error=as_ours(error, self.name))
+
+    def _take(self, item: Batch | Punctuation) -> None:
+        if isinstance(item, Batch):
+            self._results.write(self.query.form.table(item))
+        else:
+            self._promised.add(item)
+            if item.is_linear and item.attribute == self.query.plan.schema.time:
+                self._bound = item.value
+
+    def _leave(self, error: PenstockError | None, *, whole: bool) -> None:
+        """No more comes; what came is whole, or a part."""
+        with self._handing:
+            self._error = error
+            try:
+                if whole and error is None:
+                    self._results.sink.close()
+                else:
+                    self._results.sink.abandon()
+            except BaseException as failure:
+                self._error = self._error or as_ours(failure, self.name)
+            self._left.set()
+        if self._error is not None:
+            LOGGER.error("run %s: failed: %s", self.name, reason_of(self._error))
+
+    @property
+    def late(self) -> pa.Table:
+        """The late rows of its streams since it joined."""
+        kept = self._flow_run.execution.side.by_stream
+        tables = [t for n in self._streams for t in kept[n.lower()].tables(self._seen.get(n.lower(), 0))]
+        return pa.concat_tables(tables) if tables else kept[self._streams[0].lower()].schema.arrow.empty_table()
+
+    @property
+    def dead_letters(self) -> pa.Table:
+        """The dead letters of its streams and of its operators since it joined."""
+        side = self._flow_run.execution.side
+        letters = pa.concat_tables([side.letters.schema.arrow.empty_table(), *side.letters.tables(self._letters)])
+        whose = side.whose[self._letters : self._letters + letters.num_rows]
+        own = {node.identity for node in self._nodes}
+        streams = letters["stream"].to_pylist()
+        mine = [o in own if o is not None else s in self._streams for o, s in zip(whose, streams, strict=True)]
+        return letters.filter(pa.array(mine, pa.bool_()))
+
+    def _failed(self) -> int:
+        """How many rows failed in its operators since it joined."""
+        own = {node.identity for node in self._nodes}
+        return sum(each in own for each in self._flow_run.execution.side.whose[self._letters :])
+
+    def _wait(self, timeout: float | None) -> bool:
+        return self._left.wait(timeout)
+
+    def _stop(self, publish: bool) -> None:
+        """Leave; the other queries go on."""
+        self._flow_run._remove(self, publish=publish)
+
+    def _finish(self, for_good: bool) -> None:
+        raise UnsupportedError(
+            "A query that shares its streams cannot close them.",
+            where=f"query {self.name}",
+            hint="finish() the flow's run, or stop() this query",
+        )
+
+    def process_available(self) -> None:
+        """Until everything that the sources have given is processed."""
+        self._flow_run.process_available()
+        self._over()
+
+    def punctuate(self, stream: str, bound: int) -> None:
+        """Tell a stream from outside, for all queries, that nothing below `bound` (in ticks) comes any more."""
+        self._flow_run.punctuate(stream, bound)
+
+    def snapshot(self) -> bytes:
+        """The flow's run has the state of all its queries."""
+        raise UnsupportedError(
+            "A query that shares its operators has no state of its own.",
+            where=f"query {self.name}",
+            hint="take the snapshot of the flow's run",
+        )
