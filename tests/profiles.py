@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-DEFAULT = 60
+DEFAULT = 40
 
 
 def examples(count: int) -> settings:

@@ -103,7 +103,7 @@ class FlowRun(BackgroundRun[Named]):
             opened.pop_all()  # from here on the runs close them
         if self._thread.is_alive():  # what follows from what was promised before comes out at once
             self.execution.take()
-            self._hand_on()
+            self._hand_on(wait=False)
         return made
 
     def _checked(self, query: object, made: Mapping[str, QueryRun]) -> LocalQuery:
@@ -163,13 +163,17 @@ class FlowRun(BackgroundRun[Named]):
     def _take(self, item: Named) -> None:
         self._hand_on()
 
-    def _hand_on(self) -> None:
+    def _hand_on(self, *, wait: bool = True) -> None:
+        """Hand on what has come out; of a query whose sink is busy, if that is not to be waited for, the next time."""
+        busy = []
         while self._ready:
             try:
                 run = self._ready.popleft()
             except IndexError:  # another thread was faster
-                return
-            run._hand_on()
+                break
+            if not run._hand_on(wait=wait):
+                busy.append(run)
+        self._ready.extend(busy)
 
     def _lose(self, stream: str, error: PenstockError) -> None:
         """The source of a stream has failed: the queries that read it leave, and the others go on, if there are any."""

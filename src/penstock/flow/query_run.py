@@ -96,14 +96,22 @@ class QueryRun(Run):
             domain=self.query.schema.domain,
         )
 
-    def _hand_on(self) -> None:
-        """Hand what has come out to the sink, in order, whichever thread calls; a sink that fails ends the query."""
-        with self._handing:
+    def _hand_on(self, *, wait: bool = True) -> bool:
+        """Hand what has come out to the sink, in order, whichever thread calls; a sink that fails ends the query.
+
+        Without `wait` that is left to whoever is writing to the sink at the moment; whether it was done.
+        """
+        if not self._handing.acquire(blocking=wait):
+            return False
+        try:
             while self._pending and not self._left.is_set():
                 try:
                     self._take(self._pending.popleft())
                 except BaseException as error:
                     self._flow_run._remove(self, publish=False, error=as_ours(error, self.name))
+        finally:
+            self._handing.release()
+        return True
 
     def _take(self, item: Batch | Punctuation) -> None:
         if isinstance(item, Batch):
