@@ -124,6 +124,8 @@ class QueryRun(Run):
     def _leave(self, error: PenstockError | None, *, whole: bool) -> None:
         """No more comes; what came is whole, or a part."""
         with self._handing:
+            if self._left.is_set():  # it was let go just when the run came to its end, or the other way round
+                return
             self._error = error
             try:
                 if whole and error is None:
