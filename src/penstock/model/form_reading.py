@@ -10,12 +10,14 @@ What a bound passes is swept out when it is the greater part, and counts as gone
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.errors import ElementError
 from penstock.model.elements import Adjust, Element, Insert, Payload, Punctuation
+from penstock.model.form_state import FormState
 from penstock.model.forms import OPEN_CLOSE, SIGNED, Close, Formed, Open, Signed
 from penstock.model.time import END_OF_TIME, MIN_TICK
 
@@ -23,14 +25,12 @@ SPARE = 64
 """So much that is done with is left alone."""
 
 
-class FormReader:
-    """What the readers share: the stream's bound, and when to sweep."""
-
-    form = ""
+class FormReader(FormState):
+    """What the readers share: when to sweep."""
 
     def __init__(self) -> None:
         """Nothing has come."""
-        self.bound = MIN_TICK
+        super().__init__()
         self._kept = 0
 
     def read(self, element: Formed) -> list[Element] | str:
@@ -44,28 +44,13 @@ class FormReader:
             return [element]
         return self._event(element)
 
+    @abstractmethod
     def _event(self, element: Formed) -> list[Element] | str:
-        raise NotImplementedError
+        """What an element that is no punctuation comes to."""
 
-    @property
-    def size(self) -> int:
-        """How many entries are kept."""
-        raise NotImplementedError
-
+    @abstractmethod
     def _sweep(self) -> None:
         """Give up what the bound has passed."""
-        raise NotImplementedError
-
-    def _has_passed(self, tick: int) -> bool:
-        return tick < self.bound or self.bound == END_OF_TIME
-
-    def to_plain(self) -> Any:
-        """The state as plain data."""
-        raise NotImplementedError
-
-    def from_plain(self, data: Any) -> None:
-        """Take up a state."""
-        raise NotImplementedError
 
 
 class OpenCloseReader(FormReader):

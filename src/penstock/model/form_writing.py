@@ -14,6 +14,7 @@ State: what is out and can still change, what waits, and a queue of times; what 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
@@ -22,6 +23,7 @@ from typing import Any
 
 from penstock.errors import ElementError
 from penstock.model.elements import Adjust, Element, Insert, Payload, linear
+from penstock.model.form_state import FormState
 from penstock.model.forms import OPEN_CLOSE, SIGNED, Close, Formed, Open, Signed, in_order
 from penstock.model.tdb import Event
 from penstock.model.time import END_OF_TIME, MIN_TICK
@@ -31,14 +33,12 @@ Life = tuple[int, int]
 CLOSED_AGAIN = "an event that was closed would get another end, which this form cannot say any more"
 
 
-class FormWriter:
+class FormWriter(FormState):
     """What the writers share."""
-
-    form = ""
 
     def __init__(self) -> None:
         """Nothing has been written."""
-        self.bound = MIN_TICK
+        super().__init__()
         self.unsaid: list[tuple[Adjust, str]] = []
         """What this form could not say, with the reason, until somebody takes it."""
 
@@ -55,35 +55,22 @@ class FormWriter:
                 self._advance(element.attribute, said)
         return said
 
+    @abstractmethod
     def _insert(self, element: Insert, said: list[Formed]) -> None:
-        raise NotImplementedError
+        """An event is there."""
 
+    @abstractmethod
     def _adjust(self, element: Adjust, said: list[Formed]) -> None:
-        raise NotImplementedError
+        """An event has another end."""
 
+    @abstractmethod
     def _advance(self, attribute: str, said: list[Formed]) -> None:
-        raise NotImplementedError
+        """The bound has moved."""
 
     @property
+    @abstractmethod
     def held_back(self) -> int:
         """How many events have not come out at all."""
-        raise NotImplementedError
-
-    @property
-    def size(self) -> int:
-        """How many events are kept."""
-        raise NotImplementedError
-
-    def _has_passed(self, tick: int) -> bool:
-        return tick < self.bound or self.bound == END_OF_TIME
-
-    def to_plain(self) -> Any:
-        """The state as plain data."""
-        raise NotImplementedError
-
-    def from_plain(self, data: Any) -> None:
-        """Take up a state."""
-        raise NotImplementedError
 
 
 class OpenCloseWriter(FormWriter):
