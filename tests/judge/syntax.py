@@ -93,7 +93,9 @@ def _spelt(tokens: list[Token], at: int, sql: str) -> str:
 
 
 def _of_streams(tokens: list[Token], at: int) -> bool:
-    """Whether a UNION is one of streams: no query follows."""
+    """Whether a UNION is one of streams: no query follows, and it is no name."""
+    if at and tokens[at - 1].token_type == TokenType.ALIAS:
+        return False
     following = [t.token_type for t in tokens[at + 1 :]]
     queries = (TokenType.SELECT, TokenType.WITH)
     skipped = (TokenType.ALL, TokenType.DISTINCT, TokenType.L_PAREN)

@@ -194,3 +194,22 @@ def test_the_promises_of_a_named_driver_are_enough_where_nothing_else_comes_out(
         execution = query("R4", policy, "two", 0, True).execution()
         assert promises(execution.feed("one", final)) == []
         assert promises(execution.feed("two", final)) == expected
+
+
+def test_a_bound_is_not_said_again_when_an_event_waits_before_it() -> None:
+    """Replicas that differ: what one brings below the merge's own bound waits for a verdict, and moves no bound."""
+    execution = query("R3", "half frozen", "majority", 0, False).execution()
+    schema = execution.graph.sources["one"][0].operator.schema
+    told = {
+        "one": [groupwise("vs", 0, k="a"), Insert(("a",), 0, 1), groupwise("vs", 1, k="a"), Insert(("a",), 1, 2),
+                groupwise("vs", 2, k="a"), Insert(("a",), 2, 3), Insert(("b",), 2, 3), linear("vs", 3),
+                groupwise("vs", 3, k="a"), Insert(("a",), 3, 4), groupwise("vs", 4, k="a"), linear("vs", 4)],
+        "two": [Insert(("b",), 0, 1), Insert(("a",), 2, 3), linear("vs", 12), groupwise("vs", 8, k="a"),
+                Insert(("a",), 12, 13), linear("vs", END_OF_TIME)],
+        "three": [linear("vs", 0), groupwise("vs", 1, k="a"), Insert(("b",), 0, 1), linear("vs", 1),
+                  groupwise("vs", 1, k="a"), Insert(("a",), 1, 2), Insert(("a",), 2, 3), Insert(("a",), 3, 4),
+                  groupwise("vs", 8, k="a"), Insert(("a",), 12, 13), linear("vs", END_OF_TIME)],
+    }  # fmt: skip
+    turns = "one " * 2 + "two " * 5 + "three " * 3 + "two " + "one " * 5 + "three " * 4 + "one " * 5 + "three " * 4
+    outputs = [o for name in turns.split() for o in execution.feed(name, fed(told[name].pop(0), schema))]
+    assert_sound(outputs)

@@ -139,7 +139,7 @@ class MergeOperator(Operator):
         if isinstance(head, RevisableMerge):
             head.stable = shown
             out, bound = self._visit(head, before, told)
-            head.stable = bound
+            head.stable = max(bound, shown)  # an event that came since then may wait before what was promised
         told += self._told(head)
         self.pages.put("head", head)
         yield from told
