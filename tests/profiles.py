@@ -1,7 +1,11 @@
-"""How many examples a property test is given where one costs much: few by default, as many as `make fuzz` asks for."""
+"""How much a test is given where one case costs much: few by default, more if `make fuzz` or `make test-slow` ask."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 DEFAULT = 40
@@ -11,3 +15,8 @@ def examples(count: int) -> settings:
     """`count` examples in a profile of no more than the default's; the profile's own number otherwise."""
     given = settings.default.max_examples
     return settings(max_examples=min(count, given) if given <= DEFAULT else given)
+
+
+def some_and_slow(cases: Iterable[Any], count: int) -> list[Any]:
+    """All cases, of which only the first so many are not marked slow."""
+    return [case if at < count else pytest.param(case, marks=pytest.mark.slow) for at, case in enumerate(cases)]

@@ -22,6 +22,7 @@ from penstock.model.time import SECOND
 from penstock.plan.catalog import Catalog, UserFunction
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.agreement import EVALUATORS, Evaluator, agreement
+from tests.profiles import some_and_slow
 
 pytestmark = pytest.mark.spark
 
@@ -166,7 +167,7 @@ def test_all_evaluators_agree(seed: int, spark: Any) -> None:
     assert found.agrees, f"{sql}\n{found.render()}"
 
 
-@pytest.mark.parametrize("seed", range(100, 100 + 2 * len(SHAPES)))
+@pytest.mark.parametrize("seed", some_and_slow(range(100, 100 + 3 * len(SHAPES)), len(SHAPES)))
 def test_batch_evaluators_agree(seed: int, spark: Any) -> None:
     sql, streams = case(seed)
     found = agreement(sql, streams, user_catalog(), WITHOUT_STREAMING, spark)

@@ -27,6 +27,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_run_whose_jvm_is_killed_says_so_and_its_lease_is_given_up(spark: Any, home: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-m", "tests.spark.jvm_driver", str(home)], capture_output=True, text=True, check=False

@@ -17,6 +17,7 @@ from penstock.model.schema import BIGINT, schema_of
 from penstock.plan.catalog import Catalog, UserFunction
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.agreement import Evaluator, agreement
+from tests.profiles import some_and_slow
 
 pytestmark = pytest.mark.spark
 
@@ -116,12 +117,12 @@ def judge(seed: int, evaluators: tuple[Evaluator, ...], spark: Any) -> None:
     assert found.agrees, f"{sql}\n{found.render()}"
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", some_and_slow(range(24), 8))
 def test_the_same_rows_die_in_batch(seed: int, spark: Any) -> None:
     judge(seed, BATCH, spark)
 
 
-@pytest.mark.parametrize("seed", [102, 103, 104, 105])
+@pytest.mark.parametrize("seed", some_and_slow(range(102, 108), 2))
 def test_the_same_rows_die_in_streaming(seed: int, spark: Any) -> None:
     judge(seed, ALL, spark)
 

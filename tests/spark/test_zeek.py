@@ -13,11 +13,11 @@ import penstock as pk
 from penstock.verify.evaluators import tdb_of_table
 from tests import zeek
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 FILES = 4
 
 
-@pytest.mark.parametrize(("seconds", "is_late"), [pytest.param(700, False, marks=pytest.mark.slow), (30, True)])
+@pytest.mark.parametrize(("seconds", "is_late"), [(700, False), (30, True)])
 def test_streaming_keeps_late_rows_and_is_exact_otherwise(
     spark: Any, tmp_path: Path, seconds: int, is_late: bool
 ) -> None:

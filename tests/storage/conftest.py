@@ -11,6 +11,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from penstock.storage import lease
 from penstock.storage.files import Place, place_of
 
 SETTINGS = {
@@ -31,6 +32,7 @@ def s3() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         for key, value in {**SETTINGS, "AWS_ENDPOINT_URL": f"http://{host}:{port}"}.items():
             patch.setenv(key, value)
+        patch.setattr(lease, "SETTLE", 0.05)  # this server tells everybody at once
         boto3.client("s3").create_bucket(Bucket="bucket")
         yield "s3a://bucket"
     server.stop()

@@ -138,14 +138,14 @@ def check(case: tuple[str, str, str], lived: bool, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=" ".join)
-@examples(12)
+@examples(8)
 @given(data=st.data())
 def test_plain_rows(case: tuple[str, str, str], data: st.DataObject) -> None:
     check(case, False, data)
 
 
 @pytest.mark.parametrize("case", LIVED, ids=" ".join)
-@examples(12)
+@examples(8)
 @given(data=st.data())
 def test_elements(case: tuple[str, str, str], data: st.DataObject) -> None:
     check(case, True, data)
