@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.engines.spark.host import StatePages
-from penstock.engines.spark.manifest import check_manifest, keep_manifest, kept_at, manifest_of
+from penstock.engines.spark.manifest import buckets_at, check_manifest, keep_manifest, kept_at, manifest_of
 from penstock.errors import CheckpointError
 from penstock.model.batch import Batch
 from penstock.model.plain import decode, encode
@@ -213,10 +213,12 @@ def test_a_query_goes_on_by_the_algorithm_of_its_manifest(algorithm: str, tmp_pa
 
 def test_a_home_without_a_manifest_that_can_be_read_fixes_nothing(tmp_path: Path) -> None:
     home = place_of(tmp_path)
-    assert kept_at(home).kinds == {}
+    assert (kept_at(home).kinds, buckets_at(home)) == ({}, None)
     for damaged in (b"{", b"{}", manifest()[:-9], b'{"format": 2, "kinds": 3}'):
         (home / "manifest.json").write(damaged)
-        assert kept_at(home).kinds == {}
+        assert (kept_at(home).kinds, buckets_at(home)) == ({}, None)
+    (home / "manifest.json").write(manifest(buckets=7))
+    assert buckets_at(home) == 7
 
 
 def test_a_manifest_serves_a_query_with_another_operator_that_holds_nothing() -> None:

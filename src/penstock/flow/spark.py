@@ -16,7 +16,7 @@ from penstock.engines.spark.buckets import UNREMEMBERED, checked_buckets
 from penstock.engines.spark.entrance import BatchEntrance
 from penstock.engines.spark.explain import spread_in_words
 from penstock.engines.spark.files import files_named
-from penstock.engines.spark.manifest import kept_at
+from penstock.engines.spark.manifest import buckets_at, kept_at
 from penstock.engines.spark.run import start
 from penstock.engines.spark.serving import check_can_host
 from penstock.engines.spark.session import other_meaning
@@ -38,7 +38,7 @@ from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import NOTHING, spark_batch, spark_streaming
 from penstock.plan.rules.settle import settled_for
-from penstock.storage.files import place_of
+from penstock.storage.files import Place, place_of
 from penstock.storage.home import checked_name
 from penstock.storage.retention import Retention
 
@@ -112,10 +112,12 @@ class SparkQuery(Query):
 
         Of a query that was started before, as `start` goes on with it.
         """
-        planned = self._planned(self._kept())
+        kept, home = self._kept(), self._home()
+        planned = self._planned(kept)
         if not planned.is_hosted:
             return explain(planned)
-        how = spread_in_words(planned, self.hosted().buckets)
+        buckets = None if home is None else buckets_at(home)
+        how = spread_in_words(planned, self.hosted(buckets=buckets, kept=kept).buckets)
         setting = None if self.is_streaming else other_meaning(self.spark)
         if setting is not None:
             how += f"; Spark's own operators would answer differently under {setting}"
@@ -123,12 +125,17 @@ class SparkQuery(Query):
 
     def _kept(self) -> Kept:
         """What the checkpoint has that `start` would go on from."""
+        home = self._home()
+        return NOTHING if home is None else kept_at(home)
+
+    def _home(self) -> Place | None:
+        """Where the checkpoint is that `start` would go on from, if there can be one."""
         if not self.is_streaming or self.path is None:
-            return NOTHING
+            return None
         try:
-            return kept_at(place_of(self.path) / checked_name(self.name))
+            return place_of(self.path) / checked_name(self.name)
         except StreamError:  # a name that `start` refuses has no checkpoint
-            return NOTHING
+            return None
 
     def plan_at_work(self) -> Node:
         """The plan in the order in which its checkpoint has it."""

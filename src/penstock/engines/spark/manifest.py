@@ -33,12 +33,22 @@ def manifest_of(planned: Physical, catalog: Catalog) -> dict[str, Any]:
 
 def kept_at(home: Place) -> Kept:
     """What the checkpoint of a home has, for the planner; nothing where there is none, or where it cannot be read."""
-    try:
-        saved = _read((home / MANIFEST).read(), str(home))
-    except (FileNotFoundError, CheckpointError):  # of which `keep_manifest` tells
-        return Kept()
-    kinds = saved.get("kinds")
+    kinds = _saved_at(home).get("kinds")
     return Kept.of({i: had[0] for i, had in kinds.items() if had} if isinstance(kinds, dict) else None)
+
+
+def buckets_at(home: Place) -> int | None:
+    """How many buckets the checkpoint of a home has; None where there is none, or where it cannot be read."""
+    buckets = _saved_at(home).get("buckets")
+    return buckets if isinstance(buckets, int) else None
+
+
+def _saved_at(home: Place) -> dict[str, Any]:
+    """The manifest of a home, for whoever only looks: nothing where there is none that can be read."""
+    try:
+        return _read((home / MANIFEST).read(), str(home))
+    except (FileNotFoundError, CheckpointError):  # of which `keep_manifest` tells
+        return {}
 
 
 def keep_manifest(
