@@ -71,6 +71,42 @@ def test_one_that_does_not_support_the_query_takes_no_part() -> None:
     assert not Agreement(SQL, plan, (unsupported, Verdict("local", EMPTY, EMPTY))).all_raised
 
 
+UNSUPPORTED = "SELECT sum(v) AS v [RANGE ALL, SLIDE 2, WA t] FROM s"
+
+
+def test_the_oracle_alone_is_compared_with_nothing() -> None:
+    plan: Any = None
+    oracle = Verdict("reference", EMPTY, EMPTY)
+    unsupported = Verdict("local", None, None, "no", is_supported=False)
+    for verdicts in ((), (oracle,), (oracle, unsupported), (unsupported,)):
+        found = Agreement(SQL, plan, verdicts)
+        assert (found.is_compared, found.agrees) == (False, False)
+    assert oracle.render() == "reference: the oracle (0 rows, 0 late, 0 dead)"
+    for verdict, agrees in ((Verdict("local", EMPTY, EMPTY), True), (Verdict("local", None, EMPTY, "x"), False)):
+        found = Agreement(SQL, plan, (oracle, verdict))
+        assert (found.is_compared, found.agrees) == (True, agrees)
+
+
+def test_check_says_that_nothing_was_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.csv").write_text("t,v\n1,1\n5,2\n")
+    asked = ["--evaluator", "reference", "--evaluator", "local"]
+    command = ["penstock", "check", UNSUPPORTED, "-s", f"s={tmp_path}/x.csv", "--time", "t", *asked]
+    for form in ([], ["--json"]):
+        monkeypatch.setattr(sys, "argv", [*command, *form])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 1
+        printed = capsys.readouterr().out
+        if form:
+            found = json.loads(printed)
+            assert (found["passes"], found["agrees"], found["compared"]) == (False, False, False)
+        else:
+            assert "no evaluator beside the oracle has run the query, so nothing was compared" in printed
+            assert "agree" not in printed
+
+
 def test_late_rows_are_judged_by_the_oracle_and_not_taken_from_who_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that calls rows late that are not, or loses late ones, is found out, also for bounded(rows=n)."""
     progress = pk.bounded(rows=1)

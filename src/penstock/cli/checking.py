@@ -35,7 +35,7 @@ class CheckReport:
 
     @property
     def agrees(self) -> bool:
-        """Whether every evaluator agrees with the oracle."""
+        """Whether evaluators were compared with the oracle, and none of them differs."""
         return self.agreement.agrees
 
     @property
@@ -50,6 +50,8 @@ class CheckReport:
             return "every evaluator raised" + (", as expected" if self.expects_error else ", so nothing was compared")
         if self.expects_error:
             return "not every evaluator raised, as was expected"
+        if not self.agreement.is_compared:
+            return "no evaluator beside the oracle has run the query, so nothing was compared"
         return "all evaluators agree" if self.agrees else "the evaluators differ"
 
     def show(self) -> None:
@@ -76,6 +78,7 @@ class CheckReport:
         return {
             "agrees": self.agrees,
             "passes": self.passes,
+            "compared": self.agreement.is_compared,
             "rows": self.taken,
             "left_out": self.left_out,
             "dead_letters": self.unread,

@@ -2,7 +2,8 @@
 
 An evaluator that raises where the oracle raises too does not agree with it: two failures say nothing of each other, and
 a query that nobody can run would pass every check. It is told as what it is, with both reasons; that it was to be
-expected is for the caller to say.
+expected is for the caller to say. Nor does the oracle agree with itself: where no evaluator beside it supports a query,
+nothing was compared.
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ class Verdict:
         return self.got is not None and self.expected is not None and self.got == self.expected
 
     @property
+    def is_compared(self) -> bool:
+        """Whether there are findings of an evaluator to hold against the oracle's; it is no judge of its own."""
+        return self.evaluator != "reference" and self.is_supported and not self.both_raised
+
+    @property
     def both_raised(self) -> bool:
         """Whether there is nothing to compare, since neither the evaluator nor the oracle came to an end."""
         return self.is_supported and self.got is None and self.expected is None
@@ -79,7 +85,7 @@ class Verdict:
         dead = self.got.dead + self.got.failed.total()
         counts = f"{self.got.result.size} rows, {self.got.late.size} late, {dead} dead"
         if self.agrees:
-            return f"{self.evaluator}: agrees ({counts})"
+            return f"{self.evaluator}: {'agrees' if self.is_compared else 'the oracle'} ({counts})"
         lines = [f"{self.evaluator}: differs ({counts})"]
         for title, expected, got in (
             ("result", self.expected.result, self.got.result),
@@ -110,8 +116,13 @@ class Agreement:
 
     @property
     def agrees(self) -> bool:
-        """Whether every evaluator agrees with the oracle."""
-        return all(v.agrees for v in self.verdicts)
+        """Whether evaluators were compared with the oracle, and none of them differs."""
+        return self.is_compared and all(v.agrees for v in self.verdicts)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether any evaluator beside the oracle came to something that could be compared."""
+        return any(v.is_compared for v in self.verdicts)
 
     @property
     def all_raised(self) -> bool:
