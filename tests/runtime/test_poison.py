@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import pyarrow as pa
@@ -340,3 +340,44 @@ def test_rows_beyond_the_calendar_are_kept_and_stop_nothing() -> None:
 def test_a_reason_is_one_line() -> None:
     assert reason_of(ValueError("a\nb")) == "ValueError: a b"
     assert reason_of(PenstockError("What.", where="here", got="this")) == "What (here): this"
+
+
+@pytest.mark.parametrize(
+    ("sql", "operator", "row"),
+    [
+        (
+            "SELECT k, count(*) AS n [RANGE 2, SLIDE 2, WA ts] FROM s GROUP BY k HAVING 8 div sum(v) > 1",
+            "Select ((8 div sum(v)) > 1)",
+            '{"wid": 0, "window_start": 0, "window_end": 2, "k": "a", "count(*)": 2, "sum(v)": 0}',
+        ),
+        (
+            "SELECT upper(k) AS key, 8 div max(v - 1) AS x [RANGE 2, SLIDE 2, WA ts] FROM s GROUP BY upper(k)",
+            "Project wid, window_start, window_end, upper(k) AS key, (8 div max((v - 1))) AS x",
+            '{"wid": 0, "window_start": 0, "window_end": 2, "upper(k)": "A", "max((v - 1))": 0}',
+        ),
+        (
+            "SELECT sum(8 div (v + 1)) AS x [RANGE 2, SLIDE 2, WA ts] FROM s GROUP BY upper(k)",
+            "Project upper(k), (8 div (v + 1))",
+            '{"ts": 1, "k": "a", "v": -1}',
+        ),
+        (
+            "SELECT 8 div v AS y FROM (SELECT v + 1 AS v FROM s) i",
+            "Project (8 div v) AS y",
+            '{"v": 0, "ts": 1}',
+        ),
+    ],
+)
+def test_dead_letters_speak_in_the_words_of_the_query(sql: str, operator: str, row: str) -> None:
+    rows = [{"ts": 0, "k": "a", "v": 1}, {"ts": 1, "k": "a", "v": -1}]
+    query = pk.Flow().stream("s", rows, time="ts", schema="ts bigint, k string, v int").query(sql)
+    query.collect()
+    assert query.dead_letters.to_pylist() == [
+        {"stream": "s", "operator": operator, "reason": "Division by zero", "row": row}
+    ]
+
+
+def test_no_two_columns_of_a_dead_letter_have_one_name() -> None:
+    schema = schema_of([("a", "int"), ("x + 1", "int"), ("b", "int"), ("c", "int")], None)
+    words = {"a": "x + 1", "b": "y", "c": "z"}
+    worded = replace(schema, fields=tuple(replace(f, words=words.get(f.name, "")) for f in schema.fields))
+    assert row_text(worded, (1, 2, 3, 4)) == '{"a": 1, "x + 1": 2, "y": 3, "z": 4}'

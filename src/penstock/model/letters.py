@@ -41,11 +41,14 @@ def promise_text(promise: Punctuation, schema: Schema) -> str:
 
 
 def row_text(schema: Schema, row: Row, life: tuple[int, int | None] | None = None) -> str:
-    """A row as one line of JSON, with the columns that a result would hide; with a life, its end and old end too."""
+    """A row as one line of JSON, with the columns that a result would hide; with a life, its end and old end too.
+
+    Columns that the query does not name are in its words.
+    """
     shown: dict[str, object] = {}
-    for field, value in zip(schema.fields, row, strict=True):
+    for name, field, value in zip(schema.shown_names, schema.fields, row, strict=True):
         is_time = field.type.name == "timestamp" and isinstance(value, int)
-        shown[field.name] = _moment(value) if is_time else value  # type: ignore[arg-type]
+        shown[name] = _moment(value) if is_time else value  # type: ignore[arg-type]
     if life is not None and schema.lives is not None:
         for name, tick in zip(schema.lives, life, strict=True):
             if tick is not None:

@@ -10,6 +10,7 @@ hidden: it travels with the rows because later operators need its time, and is l
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -164,6 +165,8 @@ class Field:
     name: str
     type: DataType
     hidden: bool = False
+    words: str = field(default="", compare=False)
+    """Of a column that the query does not name: what it says in its place, such as `sum(v)`."""
 
     def __str__(self) -> str:
         """As in a DDL string."""
@@ -202,6 +205,12 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """The names of all columns, hidden ones included."""
         return tuple(f.name for f in self.fields)
+
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """The names for people to read: those that the query does not give are in its words, where these are unique."""
+        shown = Counter(f.words or f.name for f in self.fields)
+        return tuple(f.words if f.words and shown[f.words] == 1 else f.name for f in self.fields)
 
     @property
     def visible(self) -> tuple[Field, ...]:

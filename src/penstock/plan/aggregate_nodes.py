@@ -41,6 +41,18 @@ def _check_grouped(keys: tuple[str, ...], aggregates: tuple[AggregateCall, ...],
             check_column(f"Aggregate, {call}", call.argument, call.argument_type, below)
 
 
+def _grouped_fields(keys: tuple[str, ...], aggregates: tuple[AggregateCall, ...], below: Schema) -> list[Field]:
+    """The keys and the results; a query does not name these here, it does so in its select list."""
+    found = [Field(key, below[key].type, words=below[key].words) for key in keys]
+    return found + [Field(a.name, a.type, words=a.worded(below)) for a in aggregates]
+
+
+def _in_words(keys: tuple[str, ...], aggregates: tuple[AggregateCall, ...], below: Schema) -> tuple[str, str]:
+    """What is aggregated, and by what, as the query says it."""
+    said = ", ".join(a.worded(below) for a in aggregates) or "nothing"
+    return said, ", ".join(below[key].words or key for key in keys)
+
+
 @dataclass(frozen=True)
 class WindowAggregate(Unary):
     """One row per window and group: the window's id and bounds, the group's keys, the aggregates."""
@@ -60,8 +72,7 @@ class WindowAggregate(Unary):
     def schema(self) -> Schema:
         """Window, keys, aggregates; a result lives until the next window ends."""
         fields = list(window_fields(self.window))
-        fields += [Field(k, self.input.schema[k].type) for k in self.keys]
-        fields += [Field(a.name, a.type) for a in self.aggregates]
+        fields += _grouped_fields(self.keys, self.aggregates, self.input.schema)
         slides = isinstance(self.window, SlidingWindow | LandmarkWindow)
         return Schema(tuple(fields), "window_end", self.window.slide if slides else 1)
 
@@ -88,8 +99,8 @@ class WindowAggregate(Unary):
     @property
     def label(self) -> str:
         """Aggregates, window and keys."""
-        by = f" by {', '.join(self.keys)}" if self.keys else ""
-        return f"Aggregate {', '.join(map(str, self.aggregates))} {self.window}{by}"
+        said, by = _in_words(self.keys, self.aggregates, self.input.schema)
+        return f"Aggregate {said} {self.window}{f' by {by}' if by else ''}"
 
 
 @dataclass(frozen=True)
@@ -114,8 +125,8 @@ class GroupAggregate(Unary):
         """The time, keys, aggregates; a result lives one tick."""
         below = self.input.schema
         time = below[below.time]
-        fields = [Field(time.name, time.type), *(Field(k, below[k].type) for k in self.keys)]
-        return Schema((*fields, *(Field(a.name, a.type) for a in self.aggregates)), below.time)
+        fields = [Field(time.name, time.type), *_grouped_fields(self.keys, self.aggregates, below)]
+        return Schema(tuple(fields), below.time)
 
     @cached_property
     def properties(self) -> StreamProperties:
@@ -125,5 +136,5 @@ class GroupAggregate(Unary):
     @property
     def label(self) -> str:
         """Aggregates and keys."""
-        shown = ", ".join(map(str, self.aggregates)) or "nothing"
-        return f"Aggregate {shown} of whole groups by {', '.join(self.keys)}"
+        said, by = _in_words(self.keys, self.aggregates, self.input.schema)
+        return f"Aggregate {said} of whole groups by {by}"

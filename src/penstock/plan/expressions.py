@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from penstock.model.schema import BOOLEAN, DataType
+from penstock.model.schema import BOOLEAN, DataType, Schema
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,22 @@ def columns_in(expression: Expression) -> set[str]:
     return {e.name for e in walk(expression) if isinstance(e, Column)}
 
 
+def worded(expression: Expression, schema: Schema) -> str:
+    """An expression as text, in the query's words for columns that it does not name."""
+    words = {f.name: f.words for f in schema.fields if f.words}
+
+    def said(at: Expression) -> Expression:
+        match at:
+            case Column():
+                return Column(words.get(at.name, at.name), at.type)
+            case Call():
+                return Call(at.name, tuple(map(said, at.args)), at.type)
+            case _:
+                return at
+
+    return str(said(expression) if words else expression)
+
+
 def conjunction(parts: list[Expression]) -> Expression:
     """All of the predicates."""
     return balanced("and", parts)
@@ -130,5 +146,11 @@ class AggregateCall:
 
     def __str__(self) -> str:
         """As in SQL."""
-        inner = "*" if self.argument is None else ("DISTINCT " if self.distinct else "") + self.argument
-        return f"{self.function.removeprefix(USER)}({inner}) AS {self.name}"
+        return f"{self._of(self.argument or '*')} AS {self.name}"
+
+    def worded(self, schema: Schema) -> str:
+        """The call without a name for its result, in the query's words for its argument."""
+        return self._of("*" if self.argument is None else schema[self.argument].words or self.argument)
+
+    def _of(self, argument: str) -> str:
+        return f"{self.function.removeprefix(USER)}({'DISTINCT ' if self.distinct else ''}{argument})"

@@ -7,7 +7,7 @@ all of them here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from penstock.model.progress import Progress, Punctuated, Several
@@ -15,7 +15,7 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, Field, Schema
 from penstock.model.time import show_span
 from penstock.plan.aggregate_nodes import WINDOW_FIELDS, GroupAggregate, WindowAggregate, window_fields
-from penstock.plan.expressions import Column, Expression, columns_in
+from penstock.plan.expressions import Column, Expression, columns_in, worded
 from penstock.plan.integrity import check_column, check_predicate, check_reads
 from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
 from penstock.plan.node import Nary, Node, Unary
@@ -24,26 +24,6 @@ __all__ = [
     "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Distinct", "Ends", "GroupAggregate", "Merge", "Nary", "Node",
     "NumberRows", "Project", "Select", "Settle", "Source", "Unary", "Union", "WindowAggregate", "window_fields",
 ]  # fmt: skip
-
-__all__ = [
-    "ROW_NUMBER",
-    "WINDOW_FIELDS",
-    "AlterLifetime",
-    "Distinct",
-    "Ends",
-    "Merge",
-    "Nary",
-    "Node",
-    "NumberRows",
-    "Project",
-    "Select",
-    "Settle",
-    "Source",
-    "Unary",
-    "Union",
-    "WindowAggregate",
-    "window_fields",
-]
 ROW_NUMBER = "row_num"
 
 
@@ -168,7 +148,7 @@ class Select(Unary):
     @property
     def label(self) -> str:
         """The predicate."""
-        return f"Select {self.predicate}"
+        return f"Select {worded(self.predicate, self.input.schema)}"
 
 
 @dataclass(frozen=True)
@@ -178,6 +158,8 @@ class Project(Unary):
     columns: tuple[tuple[str, Expression], ...]
     time: str
     hidden: frozenset[str] = frozenset()
+    unnamed: frozenset[str] = field(default=frozenset(), compare=False)
+    """Columns whose names are not the query's: people are shown what they are."""
 
     def __post_init__(self) -> None:
         """Expressions read columns of the input; time and hidden columns are among those that come out."""
@@ -188,8 +170,12 @@ class Project(Unary):
     @cached_property
     def schema(self) -> Schema:
         """One column per expression."""
-        fields = tuple(Field(name, e.type, hidden=name in self.hidden) for name, e in self.columns)
         below = self.input.schema
+        unnamed = self.unnamed | self.hidden
+        fields = tuple(
+            Field(name, e.type, name in self.hidden, worded(e, below) if name in unnamed else "")
+            for name, e in self.columns
+        )
         return Schema(fields, self.time, below.lifetime, lives=below.lives if self.keeps_time else None)
 
     @property
@@ -223,7 +209,11 @@ class Project(Unary):
     @property
     def label(self) -> str:
         """The visible columns."""
-        shown = [name if str(e) == name else f"{e} AS {name}" for name, e in self.columns if name not in self.hidden]
+        below, shown = self.input.schema, []
+        for name, e in self.columns:
+            if name not in self.hidden:
+                said = worded(e, below)
+                shown.append(said if name in self.unnamed or said == name else f"{said} AS {name}")
         return f"Project {', '.join(shown)}"
 
 

@@ -365,7 +365,9 @@ class GroupingBinder:
             columns[window.number] = Column(window.number, node.schema[window.number].type)
         for bound, name in self.grouping.arguments.items():
             columns[name] = bound
-        return Project(node, tuple(columns.items()), time, frozenset({time} - set(self.grouping.keys)))
+        made = {name for name, bound in columns.items() if not (isinstance(bound, Column) and bound.name == name)}
+        hidden = frozenset({time} - set(self.grouping.keys))
+        return Project(node, tuple(columns.items()), time, hidden, frozenset(made))
 
 
 def _is_of_window(node: exp.Expr) -> bool:
