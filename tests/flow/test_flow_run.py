@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,49 @@ def test_a_stream_is_read_once_for_all_queries(flow: pk.Flow, tap: Tap) -> None:
     assert run.status == run.runs["n"].status == FINISHED
     assert run.progress.counts.read == len(ROWS) == run.runs["n"].progress["on_time"]
     assert {o.label.split()[0] for o in run.runs["n"].progress.operators} == {"Project", "Aggregate", "Source"}
+
+
+def test_explain_shows_what_is_shared_with_whom(flow: pk.Flow, tap: Tap) -> None:
+    mean = "SELECT k, avg(v + 1) AS m [RANGE 10, SLIDE 10, WA t] FROM s GROUP BY k HAVING count(*) > 1"
+    run = flow.start({flow.query(COUNT, name="n"): [], flow.query(TOTAL, name="total"): []})
+    run.add(flow.query(mean, name="mean"), [])
+    pipelined = "in-process: pipelined, rows or Arrow"
+    face = "in-process: a face of the family below, made of its numbers"
+    assert re.sub(r", cost .*", "", run.explain()).splitlines() == [
+        "query n",
+        "+- Project wid, window_start, window_end, k, count(*) AS n",
+        f"   |     {pipelined}",
+        "   +- Aggregate count(*) [RANGE 10, SLIDE 10, WA t] by k",
+        f"      |     {face}",
+        "      +- [1] Aggregate family count(*), sum(v), count(v) [RANGE 10, SLIDE 10, WA t] by k",
+        "         |     shared by n, total; in-process: columnar",
+        "         +- [2] Source s (time t, bounded(2))",
+        "                  shared by n, total, mean; in-process: late rows judged one by one as they arrive",
+        "query total",
+        "+- Project wid, window_start, window_end, k, sum(v) AS total",
+        f"   |     {pipelined}",
+        "   +- Aggregate sum(v) [RANGE 10, SLIDE 10, WA t] by k",
+        f"      |     {face}",
+        "      +- [1] as above",
+        "query mean",
+        "+- Project wid, window_start, window_end, k, avg((v + 1)) AS m",
+        f"   |     {pipelined}",
+        "   +- Select (count(*) > 1)",
+        f"      |     {pipelined}",
+        "      +- Aggregate avg((v + 1)), count(*) [RANGE 10, SLIDE 10, WA t] by k",
+        f"         |     {face}",
+        "         +- Aggregate family count(*), sum((v + 1)), count((v + 1)) [RANGE 10, SLIDE 10, WA t] by k",
+        "            |     in-process: columnar",
+        "            +- Project k, (v + 1)",
+        f"               |     {pipelined}",
+        "               +- [2] as above",
+    ]
+    family = "Aggregate family count(*), sum(v), count(v) [RANGE 10, SLIDE 10, WA t] by k"
+    assert family in {operator.label for operator in run.progress.operators}
+    for name in ("n", "total", "mean"):
+        run.remove(name)
+    assert run.explain() == "no query: Source s (time t, bounded(2))"
+    run.stop()
 
 
 def test_a_query_that_joins_says_from_when_on_it_is_complete_and_gives_nothing_before(flow: pk.Flow, tap: Tap) -> None:

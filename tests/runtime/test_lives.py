@@ -127,6 +127,13 @@ def test_a_settle_is_prompt() -> None:
     assert [o.elements() if isinstance(o, Batch) else o.value for o in second] == [[Insert((2, "b", 0), 2, 8)], 9]
 
 
+def test_explain_shows_the_settle_of_collect() -> None:
+    shown, whole = query("SELECT k FROM s").explain().split("\n\ncollect() gives what revisions come to:\n")
+    assert "Settle" not in shown
+    assert [line.strip(" |+-") for line in whole.splitlines()[::3]][:2] == ["Project k", "Settle (Cleanse)"]
+    assert "collect()" not in query(f"SELECT k, {WINDOWS} FROM s GROUP BY k").explain()
+
+
 @given(elements=revised(), data=st.data())
 def test_what_contradicts_earlier_elements_is_told_where_events_are_kept(elements: Any, data: st.DataObject) -> None:
     """Some elements are lost: adjusts of events that never came are dead letters of the settle, the oracle's too."""

@@ -148,6 +148,10 @@ class FlowRun(BackgroundRun[Named]):
                 error = as_ours(failure, run.name)
             run._leave(error, whole=publish)
 
+    def explain(self) -> str:
+        """The graph of the queries that run: a tree for each, and what of it is shared with whom."""
+        return self.execution.explain()
+
     # Running
 
     def _items(self) -> Iterator[Named]:

@@ -49,8 +49,14 @@ class LocalQuery(Query):
         self._paths = {name: sources[name.lower()].paths for name in self._last.streams}
 
     def explain(self) -> str:
-        """The plan as a tree, with the algorithm of each operator and why."""
-        return explain(self.physical)
+        """The plan as a tree, with the algorithm of each operator and why.
+
+        Where results are revised, that of `collect` too, which gives what they come to.
+        """
+        shown = explain(self.physical)
+        if self._whole is self.plan:
+            return shown
+        return f"{shown}\n\ncollect() gives what revisions come to:\n{explain(in_process(self._whole, self.catalog))}"
 
     def execution(self, planned: Physical | None = None) -> LocalExecution:
         """A fresh run that is fed by hand; `planned` says how its nodes run, if not as `explain` does."""

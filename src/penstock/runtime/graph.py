@@ -68,11 +68,15 @@ class GraphNode:
     last_given: int = MIN_TICK
     """Results that start up to here were given already, or may not be complete; of operators that keep it."""
     keeps_last: bool = False
+    how: str = ""
+    """How the operator runs and why, for `explain`."""
+    does: str = ""
+    """What it does in words, where that is not what its plan says."""
 
     @property
     def label(self) -> str:
         """What the operator does, in words."""
-        return self.plan.label
+        return self.does or self.plan.label
 
     @property
     def consumer(self) -> tuple[GraphNode, int] | None:
@@ -126,7 +130,7 @@ class Graph:
         node = planned.node
         if not node.takes_revisions and not all(i.properties.insert_only for i in node.inputs):
             raise InternalError("An operator that takes inserts only would be given revisions.", where=node.label)
-        made = GraphNode(node, operator, identity)
+        made = GraphNode(node, operator, identity, how=planned.how)
         self.nodes.append(made)
         if isinstance(node, Source):
             made.stream = node.name

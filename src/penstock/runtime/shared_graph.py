@@ -223,6 +223,7 @@ class SharedGraph(Graph):
         places = [operator.measures.index(measure) for measure in wanted.measures]
         face = FaceOperator(node.schema, operator.window, len(node.keys), wanted.results, places)
         made = self._add(planned, face, key)
+        made.how = f"{planned.runs.value}: a face of the family below, made of its numbers"
         self._join(family, made, 0)
         return made
 
@@ -255,6 +256,7 @@ class SharedGraph(Graph):
         )
         alike = replace(planned, node=replace(node, aggregates=()))
         made = self._add(alike, operator, digest([base, _named(measures, below)]))
+        made.does = _in_words(node, measures)
         self._join(self._grown(planned.inputs[0]), made, 0)
         made.keeps_last, made.last_given = True, MIN_TICK if last is None else last
         self._families.setdefault(base, []).append(made)
@@ -338,6 +340,14 @@ def named_measures(family: GraphNode) -> list[list[Any]]:
 
 def _named(measures: Sequence[Measure], schema: Schema) -> list[list[Any]]:
     return [[m.kind, None if m.column is None else schema.fields[m.column].name, m.is_float] for m in measures]
+
+
+def _in_words(node: WindowAggregate, measures: Sequence[Measure]) -> str:
+    """What a family does: its measures, which any of its members needs, its windows and its groups."""
+    names = node.input.schema.shown_names
+    said = ["count(*)" if m.column is None else f"{m.kind}({names[m.column]})" for m in measures]
+    by = ", ".join(names[node.input.schema.index(key)] for key in node.keys)
+    return f"Aggregate family {', '.join(said)} {node.window}{f' by {by}' if by else ''}"
 
 
 def _wanted_of(planned: Physical, catalog: Catalog) -> WantedMeasures | None:

@@ -30,6 +30,7 @@ from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll
 from penstock.runtime.pulling import Pulling
+from penstock.runtime.shared_explain import explain_shared
 from penstock.runtime.shared_graph import SharedGraph
 from penstock.runtime.shared_state import restored, snapshot_of
 from penstock.runtime.side_outputs import SidesByStream
@@ -145,6 +146,11 @@ class SharedExecution(Hosting[Named]):
             del self.plans[name], self.planned[name]
             self._renew_lanes()
         return left
+
+    def explain(self) -> str:
+        """The graph as it is now: what each query runs, and what of it is shared with whom."""
+        with self._alone():
+            return explain_shared(self.graph)
 
     def nodes_of(self, name: str) -> list[GraphNode]:
         """The operators that a query takes part in, the last one first."""
