@@ -232,6 +232,21 @@ def test_a_manifest_serves_a_query_with_another_operator_that_holds_nothing() ->
         check_manifest(manifest(), manifest_of(spark_streaming(distinct, catalog()), catalog()), "home")
 
 
+def test_a_manifest_serves_a_query_whose_sub_queries_are_worded_otherwise(tmp_path: Path) -> None:
+    outer = "SELECT max({0}) AS top [RANGE 10, SLIDE 5, WA window_end] FROM ({1}) i"
+    written, reworded = (bind(outer.format(n, SQL.replace("AS m", f"AS {n}")), catalog()) for n in ("m", "most"))
+    home = place_of(tmp_path)
+    first = spark_streaming(written, catalog())
+    keep_manifest(home, manifest_of(first, catalog()), None, buckets=4, named=True, sql=SQL)
+    again = spark_streaming(reworded, catalog(), kept=kept_at(home))
+    assert [p.identity for p in again.walk()] == [p.identity for p in first.walk()]
+    keep_manifest(home, manifest_of(again, catalog()), None, buckets=4, named=True, sql=SQL)
+    with pytest.raises(CheckpointError, match="made by another query"):
+        check_manifest(
+            (home / "manifest.json").read(), manifest_of(spark_streaming(reworded, catalog()), catalog()), ""
+        )
+
+
 def kept(home: Place, named: bool, asked: int | None = None) -> dict[str, Any]:
     now = manifest_of(spark_streaming(bind(SQL, catalog()), catalog()), catalog())
     return keep_manifest(home, now, asked, buckets=4, named=named, sql=SQL)

@@ -155,3 +155,57 @@ def test_state_that_is_missing_or_left_behind_is_refused(was: str, now: str, sai
     with pytest.raises(CheckpointError, match="made by another query") as caught:
         query(now).execution().restore(query(was).execution().snapshot())
     assert said in str(caught.value)
+
+
+# What sub-queries call their columns
+
+INNER = "SELECT t AS {t}, k AS {k}, v + 1 AS {v} FROM a WHERE v < 4"
+PER_GROUP = f"SELECT {{k}} AS k, sum({{v}}) AS {{n}} [RANGE 6, SLIDE 2, WA {{t}}] FROM ({INNER}) i GROUP BY {{k}}"
+OVER_WINDOWS = f"SELECT max({{n}}) AS top [RANGE 4, SLIDE 2, WA window_end] FROM ({PER_GROUP}) j"
+WITH_A_UNION = f"SELECT DISTINCT {{k}} AS k FROM ({INNER} UNION ALL SELECT t, k, v AS other FROM b) i"
+WORDED = {"t": "t", "k": "k", "v": "v", "n": "n"}
+REWORDED = {"t": "w", "k": "x", "v": "y", "n": "z"}
+
+
+@pytest.mark.parametrize("sql", [PER_GROUP.replace("{n}", "n"), OVER_WINDOWS, WITH_A_UNION])
+@given(before=rows, after=rows)
+def test_aliases_of_sub_queries_may_be_reworded(sql: str, before: Rows, after: Rows) -> None:
+    written, reworded = query(sql.format(**WORDED)), query(sql.format(**REWORDED))
+    whole, first, second, third = (q.execution() for q in (written, written, reworded, written))
+    outputs = feed(first, "a", before)
+    second.restore(first.snapshot())
+    outputs += feed(second, "a", after)
+    third.restore(second.snapshot())  # and back
+    outputs += third.close()
+    assert_same(tdb_of(feed(whole, "a", before) + feed(whole, "a", after) + whole.close()), tdb_of(outputs))
+    assert_sound(outputs)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("SELECT v AS x, 2 * v AS y, t FROM a", "SELECT 2 * v AS x, v AS y, t FROM a"),  # what was x is y
+        ("SELECT v AS x, 2 * v AS y, t FROM a", "SELECT 2 * v AS y, v AS x, t FROM a"),  # in another order
+        ("SELECT v AS x, 2 * v AS y, t FROM a", "SELECT v AS x, 3 * v AS y, t FROM a"),
+        ("SELECT v AS x, 2 * v AS y, t FROM a", "SELECT v AS x, 2 * v AS y, t FROM b"),
+    ],
+)
+def test_names_that_change_what_is_meant_are_no_rewording(was: str, now: str) -> None:
+    outer = "SELECT sum(x) AS x, max(y) AS y [RANGE 6, SLIDE 2, WA t] FROM ({}) i"
+    with pytest.raises(CheckpointError, match="made by another query"):
+        query(outer.format(now)).execution().restore(query(outer.format(was)).execution().snapshot())
+    repeated = query(outer.format(was)).execution()
+    repeated.restore(query(outer.format(was)).execution().snapshot())
+
+
+def test_where_promises_name_groups_their_names_are_meant() -> None:
+    def per_group(alias: str) -> Any:
+        progress = pk.punctuated("v IS NULL", per=["k"])
+        flow = pk.Flow().stream("a", [], time="t", schema="t bigint, k string, v int", progress=progress)
+        inner = f"SELECT t, k AS {alias}, v FROM a"
+        return flow.query(f"SELECT count(*) AS n [RANGE 6, SLIDE 2, WA t] FROM ({inner}) i GROUP BY {alias}")
+
+    saved = per_group("x").execution().snapshot()
+    per_group("x").execution().restore(saved)
+    with pytest.raises(CheckpointError, match="made by another query"):
+        per_group("y").execution().restore(saved)

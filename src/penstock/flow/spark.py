@@ -33,6 +33,7 @@ from penstock.model.elements import Element
 from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.plan.catalog import Catalog
 from penstock.plan.explain import explain
+from penstock.plan.identity import Known
 from penstock.plan.kept import Kept
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
@@ -137,9 +138,10 @@ class SparkQuery(Query):
         except StreamError:  # a name that `start` refuses has no checkpoint
             return None
 
-    def plan_at_work(self) -> Node:
-        """The plan in the order in which its checkpoint has it."""
-        return self._kept().ordered(self.plan)
+    def nodes_at_work(self) -> list[Known]:
+        """The nodes of the plan in the order, and under the identities, in which its checkpoint has them."""
+        kept = self._kept()
+        return kept.identities(kept.ordered(self.plan))
 
     @property
     def stream_names(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,8 @@ from penstock.model.recent_promises import RecentPromises, Shown
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.plan.closing import closing_bound
-from penstock.plan.identity import identities
-from penstock.plan.nodes import Node, Source
+from penstock.plan.identity import Known
+from penstock.plan.nodes import Source
 from penstock.plan.progressing import follows_time
 from penstock.storage.log import Record, RecordLog
 
@@ -35,7 +35,7 @@ class SparkRun(PySparkNames, Run):
     def __init__(self, query: SparkQuery, started: Started) -> None:
         """Made by `SparkQuery.start`."""
         self.query, self.name = query, query.name
-        self._plan = query.plan_at_work()
+        self._nodes = query.nodes_at_work()
         self.streaming, self.home = started.streaming, started.home.place
         self._started, self._lease = started, started.home.lease
         self._log = RecordLog(self.home / "log")
@@ -90,7 +90,7 @@ class SparkRun(PySparkNames, Run):
             group_bounds=self._promised(last, "", self.query.schema),
             lag=lag(max(known, default=None), bound, domain) if follows_time(self.query.plan) else None,
             ended=bound == END_OF_TIME,
-            operators=_operators(self._plan, sums_of(last)),
+            operators=_operators(self._nodes, sums_of(last)),
         )
 
     def _promised(self, last: Record | None, name: str, schema: Schema) -> tuple[Shown, ...]:
@@ -181,6 +181,6 @@ class SparkRun(PySparkNames, Run):
         super()._over()
 
 
-def _operators(plan: Node, sums: Mapping[str, Mapping[str, int]]) -> tuple[OperatorProgress, ...]:
-    """The operators of a plan with what has gone through each, the last one first."""
-    return tuple(OperatorProgress(k.identity, k.node.label, **sums.get(k.identity, {})) for k in identities(plan))
+def _operators(nodes: Sequence[Known], sums: Mapping[str, Mapping[str, int]]) -> tuple[OperatorProgress, ...]:
+    """The operators of a query with what has gone through each, the last one first."""
+    return tuple(OperatorProgress(k.identity, k.node.label, **sums.get(k.identity, {})) for k in nodes)

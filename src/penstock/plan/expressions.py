@@ -7,7 +7,7 @@ reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.model.schema import BOOLEAN, DataType, Schema
@@ -90,18 +90,18 @@ def columns_in(expression: Expression) -> set[str]:
 
 def worded(expression: Expression, schema: Schema) -> str:
     """An expression as text, in the query's words for columns that it does not name."""
-    words = {f.name: f.words for f in schema.fields if f.words}
+    return str(renamed(expression, {f.name: f.words for f in schema.fields if f.words}))
 
-    def said(at: Expression) -> Expression:
-        match at:
-            case Column():
-                return Column(words.get(at.name, at.name), at.type)
-            case Call():
-                return Call(at.name, tuple(map(said, at.args)), at.type)
-            case _:
-                return at
 
-    return str(said(expression) if words else expression)
+def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression over columns of other names; those that are not told stay as they are."""
+    match expression:
+        case Column() if expression.name in names:
+            return Column(names[expression.name], expression.type)
+        case Call() if names:
+            return Call(expression.name, tuple(renamed(arg, names) for arg in expression.args), expression.type)
+        case _:
+            return expression
 
 
 def conjunction(parts: list[Expression]) -> Expression:

@@ -14,7 +14,7 @@ query has taken and not answered for.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
@@ -23,7 +23,8 @@ from penstock.errors import CheckpointError
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import USER, Call, walk
 from penstock.plan.function_code import fingerprint, same_code
-from penstock.plan.identity import expressions_of, identities, progress_form
+from penstock.plan.identity import Known, expressions_of, identities, progress_form
+from penstock.plan.meaning import meanings
 from penstock.plan.nodes import GroupAggregate, Node, Source, WindowAggregate
 
 LABEL = 300
@@ -32,9 +33,10 @@ SHOWN = 5
 """So many differences are named in an error."""
 
 
-def describe(plan: Node, catalog: Catalog) -> dict[str, Any]:
-    """The description of a query; it goes through JSON unchanged."""
-    known = identities(plan)
+def describe(plan: Node, catalog: Catalog, known: Sequence[Known] | None = None) -> dict[str, Any]:
+    """The description of a query; it goes through JSON unchanged. `known` are the identities that its nodes go by."""
+    own = identities(plan)
+    known = own if known is None else known
     streams: dict[str, Any] = {}
     for each in known:
         if isinstance(each.node, Source):
@@ -54,6 +56,7 @@ def describe(plan: Node, catalog: Catalog) -> dict[str, Any]:
         "functions": _functions(plan, catalog),
         "result": [[f.name, str(f.type)] for f in plan.schema.visible],
         "operators": [[k.identity, k.own, k.node.label[:LABEL]] for k in known],
+        "meanings": dict(zip(meanings(own), [k.identity for k in known], strict=True)),
     }
 
 

@@ -2,8 +2,9 @@
 
 State is kept under identities, so that neither the wording of a query nor the place of an operator in it matters:
 aliases of relations, case, white space and comments are gone once a query is bound, lengths of time are ticks, and of a
-stream only what the query reads of it counts, in any order, unless whole rows are kept. What a node has by default is
-left out, so that a later release can give nodes more to say without making strangers of old ones.
+stream only what the query reads of it counts, in any order, unless whole rows are kept. The names that sub-queries give
+to columns are part of it; what nodes mean without them is in `meaning`, and a checkpoint knows both. What a node has by
+default is left out, so that a later release can give nodes more to say without making strangers of old ones.
 
 Two nodes of one plan that mean the same (`FROM s UNION s`) have state of their own: the second is numbered.
 """
@@ -14,7 +15,7 @@ import dataclasses
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -60,13 +61,17 @@ def identities(plan: Node) -> list[Known]:
     """Every node of a plan, consumers first, as `plan.walk()` gives them."""
     found: list[Known] = []
     _identify(plan, None, found)
+    unique = numbered([known.identity for known in found])
+    return [dataclasses.replace(known, identity=own) for known, own in zip(found, unique, strict=True)]
+
+
+def numbered(found: Sequence[str]) -> list[str]:
+    """The same, but for those that were there before, which are given a number."""
     times: Counter[str] = Counter()
     unique = []
-    for known in found:
-        times[known.identity] += 1
-        number = times[known.identity]
-        identity = known.identity if number == 1 else f"{known.identity}.{number}"
-        unique.append(dataclasses.replace(known, identity=identity))
+    for each in found:
+        times[each] += 1
+        unique.append(each if times[each] == 1 else f"{each}.{times[each]}")
     return unique
 
 

@@ -1,9 +1,11 @@
 """What a checkpoint holds, as far as planning goes by it.
 
-State is kept under identities, each with the kind of its pages. Two things are free when a query is planned and fixed
-by state that is there already. The *algorithm* of an aggregate, which costs decide: another setting, or a release that
-weighs otherwise, must not make the state useless. And the *order of a union's branches*, which means nothing, but which
-port a promise came through is part of the state, and so is, on Spark, which number a source has.
+State is kept under identities, each with the kind of its pages. Three things are free when a query is planned and fixed
+by state that is there already. The *identity* of a node: where the aliases of sub-queries are worded otherwise, a node
+that means the same (`meaning`) goes by the identity that its state is under. The *algorithm* of an aggregate, which
+costs decide: another setting, or a release that weighs otherwise, must not make the state useless. And the *order of a
+union's branches*, which means nothing, but which port a promise came through is part of the state, and so is, on Spark,
+which number a source has.
 
 Branches are brought into the order of the checkpoint only if they have the same columns, so that no name changes by it.
 Every order of a union's branches is tried that could be the one, up to `BRANCHES` of them.
@@ -12,7 +14,7 @@ Every order of a union's branches is tried that could be the one, up to `BRANCHE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
 
@@ -20,7 +22,8 @@ from penstock.operators.aggregates.columnar import ColumnarAggregate
 from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.wid import WidAggregate
 from penstock.plan.cost import COLUMNAR, DIFFERENTIAL, PANED, WID, Choice
-from penstock.plan.identity import identities
+from penstock.plan.identity import Known, identities
+from penstock.plan.meaning import meanings
 from penstock.plan.nodes import Node, Union
 from penstock.plan.physical import Physical
 
@@ -46,15 +49,29 @@ def runs_alike(one: Physical, other: Physical) -> bool:
 
 @dataclass(frozen=True)
 class Kept:
-    """The kinds of the pages in a checkpoint, by the identity of their operator."""
+    """What a checkpoint holds."""
 
     kinds: Mapping[str, str] = field(default_factory=dict)
+    """Of the pages of each operator, by its identity."""
+    meant: Mapping[str, str] = field(default_factory=dict)
+    """The identities by what their nodes mean; none in checkpoints of earlier releases."""
 
     @staticmethod
-    def of(kinds: Any) -> Kept:
-        """Of kinds by identity as they were read; what is none is left to whoever checks the checkpoint."""
-        found = kinds.items() if isinstance(kinds, Mapping) else ()
-        return Kept({str(identity): kind for identity, kind in found if isinstance(kind, str)})
+    def of(kinds: Any, query: Any) -> Kept:
+        """Of kinds by identity and the description of a query, as they were read.
+
+        What is none of these is left to whoever checks the checkpoint.
+        """
+        return Kept(_texts(kinds), _texts(query.get("meanings") if isinstance(query, Mapping) else None))
+
+    def identities(self, plan: Node) -> list[Known]:
+        """The nodes of a plan, each with the identity of the one in the checkpoint that means the same."""
+        known = identities(plan)
+        if not self.meant:
+            return known
+        found = zip(known, meanings(known), strict=True)
+        taken = [replace(each, identity=self.meant.get(meaning, each.identity)) for each, meaning in found]
+        return taken if len({each.identity for each in taken}) == len(taken) else known
 
     def chosen(self, choice: Choice, identity: str) -> Choice:
         """The cheapest algorithm that can take up the state of an operator, if there is one."""
@@ -84,7 +101,13 @@ class Kept:
         return plan
 
     def _has(self, plan: Node, at: int) -> bool:
-        return identities(plan)[at].identity in self.kinds
+        return self.identities(plan)[at].identity in self.kinds
+
+
+def _texts(found: Any) -> dict[str, str]:
+    """What of a mapping is text by text."""
+    pairs = found.items() if isinstance(found, Mapping) else ()
+    return {key: value for key, value in pairs if isinstance(key, str) and isinstance(value, str)}
 
 
 def _are_alike(union: Union) -> bool:

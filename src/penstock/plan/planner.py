@@ -25,7 +25,7 @@ from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spark
 from penstock.plan.distribution import SINGLE, Distribution, Routes, by_keys, needed, routes
-from penstock.plan.identity import Known, identities
+from penstock.plan.identity import Known
 from penstock.plan.kept import Kept
 from penstock.plan.nodes import (
     AlterLifetime,
@@ -84,7 +84,7 @@ def in_process(
     def decide(node: Node, identity: str) -> Decision:
         return _local(node, catalog, aggregate, volume, partial(kept.chosen, identity=identity))
 
-    return _planned(kept.ordered(plan), decide, needed)
+    return _planned(kept.ordered(plan), decide, needed, kept)
 
 
 def spark_batch(plan: Node, catalog: Catalog, setting: str | None = None, *, volume: Volume = _VOLUME) -> Physical:
@@ -95,7 +95,7 @@ def spark_batch(plan: Node, catalog: Catalog, setting: str | None = None, *, vol
     def decide(node: Node, identity: str) -> Decision:
         return _native(node, catalog, volume)
 
-    return _planned(plan, decide, needed)
+    return _planned(plan, decide, needed, NOTHING)
 
 
 def spark_streaming(plan: Node, catalog: Catalog, *, volume: Volume = _VOLUME, kept: Kept = NOTHING) -> Physical:
@@ -112,7 +112,7 @@ def spark_streaming(plan: Node, catalog: Catalog, *, volume: Volume = _VOLUME, k
     def decide(node: Node, identity: str) -> Decision:
         return _hosted(node, catalog, volume, partial(kept.chosen, identity=identity))
 
-    return _planned(plan, decide, distribution)
+    return _planned(plan, decide, distribution, kept)
 
 
 def _spread(source: Source, spread: Routes | None) -> Distribution:
@@ -120,10 +120,10 @@ def _spread(source: Source, spread: Routes | None) -> Distribution:
 
 
 def _planned(
-    plan: Node, decide: Callable[[Node, str], Decision], distribution: Callable[[Node], Distribution]
+    plan: Node, decide: Callable[[Node, str], Decision], distribution: Callable[[Node], Distribution], kept: Kept
 ) -> Physical:
     """The tree, each node with its identity; identities come in the order in which a plan walks."""
-    known = iter(identities(plan))
+    known = iter(kept.identities(plan))
 
     def visit(node: Node, useful: Useful, above: Wanted) -> Physical:
         own: Known = next(known)

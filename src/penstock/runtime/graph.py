@@ -23,6 +23,7 @@ from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
 from penstock.operators.state import MemoryPages, Pages, open_snapshot, seal_snapshot
 from penstock.plan.fingerprint import describe
+from penstock.plan.identity import identities
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
@@ -310,7 +311,12 @@ class QueryGraph(Graph):
     def describe(self) -> dict[str, Any]:
         """What the state depends on: the query, and the kind and version of each operator's pages."""
         kinds = {n.identity: [n.operator.kind, n.operator.version] for n in self.nodes}
-        return {"query": describe(self.plan, self.builder.catalog), "kinds": kinds}
+        return {"query": self._described(), "kinds": kinds}
+
+    def _described(self) -> dict[str, Any]:
+        """The query, its operators by the identities that they go by here."""
+        nodes = zip(identities(self.plan), self.nodes, strict=True)
+        return describe(self.plan, self.builder.catalog, [replace(k, identity=n.identity) for k, n in nodes])
 
     def snapshot(self) -> bytes:
         """The state of every operator, and what has come out and not been taken, as plain data.
@@ -318,7 +324,7 @@ class QueryGraph(Graph):
         Take it between elements; nothing is under way then.
         """
         content = {
-            "query": describe(self.plan, self.builder.catalog),
+            "query": self._described(),
             "operators": {n.identity: plain_pages(n.operator, n.label) for n in self.nodes},
             "outputs": plain_elements(self.outlet.producer.buffer.elements),
         }
@@ -328,7 +334,7 @@ class QueryGraph(Graph):
         """Take up the state of a snapshot of the same query, all of it or, with an error, nothing."""
         saved = open_snapshot(snapshot)
         own = {node.identity: node.operator.kind for node in self.nodes}
-        check_snapshot(saved, describe(self.plan, self.builder.catalog), own)
+        check_snapshot(saved, self._described(), own)
         pages = [held_pages(saved.get("operators"), n.identity, n.operator, n.label) for n in self.nodes]
         outputs = held_elements(saved.get("outputs", ()), self.plan.schema)
         self.attach([MemoryPages(own) for own in pages])

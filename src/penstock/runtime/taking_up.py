@@ -22,7 +22,8 @@ STATELESS = Operator.kind
 
 def kept_in(snapshot: bytes) -> Kept:
     """What a snapshot has, for the planner."""
-    return Kept.of(_kinds(open_snapshot(snapshot)))
+    saved = open_snapshot(snapshot)
+    return Kept.of(_kinds(saved), saved.get("query"))
 
 
 def check_snapshot(saved: Mapping[str, Any], query: dict[str, Any], kinds: Mapping[str, str]) -> None:

@@ -33,8 +33,10 @@ def manifest_of(planned: Physical, catalog: Catalog) -> dict[str, Any]:
 
 def kept_at(home: Place) -> Kept:
     """What the checkpoint of a home has, for the planner; nothing where there is none, or where it cannot be read."""
-    kinds = _saved_at(home).get("kinds")
-    return Kept.of({i: had[0] for i, had in kinds.items() if had} if isinstance(kinds, dict) else None)
+    saved = _saved_at(home)
+    kinds = saved.get("kinds")
+    had = {i: own[0] for i, own in kinds.items() if own} if isinstance(kinds, dict) else None
+    return Kept.of(had, saved.get("query"))
 
 
 def buckets_at(home: Place) -> int | None:
