@@ -93,55 +93,44 @@ def _compiled(
     again: Push | None,
 ) -> Lane:
     code = RowCode(functions)
-    retired: list[bool] = []
-    code.names |= {"retired": retired, "again": again}
-    code.names["encodable"] = encodable
-    code.names["canonical"] = canonical
     chain, steps, last = _chain(entrance, code)
     consumers = _absorbing(last)
-    deliveries = [f"deliver{at}(row)" for at in range(len(consumers))] if consumers else ["deliver(row)"]
-    code.names["deliver"] = _deliver(graph, last)
+    retired: list[bool] = []
+    code.names |= {"retired": retired, "again": again, "encodable": encodable, "canonical": canonical}
     code.names |= {f"deliver{at}": operator.absorb for at, (_, operator) in enumerate(consumers)}
+    code.names["deliver"] = _deliver(graph, last)
+    steps += [f"deliver{at}(row)" for at in range(len(consumers))] if consumers else ["deliver(row)"]
+    aside = _aside(entrance, ingest, code)
+    exec(compile("\n".join(_made(ingest, chain, aside, steps, again)), "<penstock lane>", "exec"), code.names)
+    books = Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
+    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.follow, books.numbered)
+    push, store, load = code.names["make"](gate.held, gate.pause, *own, books.read, books.write)
+    books.lane = Lane(push, store, load, lambda: books.pushed, lambda: retired.append(True))
+    return books.lane
+
+
+def _made(
+    ingest: RowIngest, chain: list[GraphNode], aside: list[str], steps: list[str], again: Push | None
+) -> list[str]:
+    """The code that makes a lane: what changes with every row is in variables of `make`, which its functions share."""
     selections = sum(isinstance(node.plan, Select) for node in chain)
     counters = ["r", "c", "late", "skipped", *[f"c{i}" for i in range(selections)]]
-    names = ", ".join(["greatest", "bound", "edge", "n", *counters])
-    fields = ingest.schema.fields
-    unpack = "".join(f"v{i}, " for i in range(len(fields)))
-    fits = ["row.__class__ is tuple", *[_fits(f"v{i}", f, ingest.schema) for i, f in enumerate(fields)]]
-    lines = [
+    is_numbered = any(isinstance(node.plan, NumberRows) for node in chain)
+    return [
         "def make(held, pause, mend, condemn, blame, aside, step, follow, numbered, read, write):",
         f"    {' = '.join(counters)} = 0",
         "    greatest, bound, edge, needed, n, following = read()",
         "    def push(row):",
-        f"        nonlocal {names}",
+        f"        nonlocal {', '.join(['greatest', 'bound', 'edge', 'n', *counters])}",
         "        while held[0]: pause()",
         "        held[0] = True",
         *_forwarding(again),
         "        try:",
-        "            r += 1",
-        "            try:",
-        f"                {unpack} = row",
-        f"                if not ({' and '.join(fits)}): raise TypeError",
-        "            except (TypeError, ValueError):",
-        "                row = mend(row)",
-        "                if row is None: return",
-        f"                {unpack} = row",
-        f"            time = v{ingest.schema.time_index}",
-        *_aside(graph, entrance, ingest, code),
-        f"            if {is_late_text('time', 'bound')}:",
-        "                late += 1",
-        "                condemn(row, bound)",
-        "            elif time >= needed:",
-        "                c += 1",
-        "                try:",
-        "                    while True:",  # once: a row that a selection leaves out breaks off
-        *[f"                        {step}" for step in steps],
-        *[f"                        {delivery}" for delivery in deliveries],
-        "                        break",
-        f"                except Exception as error: blame(({unpack}), error, n - 1)",
-        "            else: skipped += 1",
+        *_entering(ingest.schema),
+        *aside,
+        *_going_through(ingest.schema, steps),
         *_progress(ingest),
-        *(["            if n >= following: numbered()"] if any(isinstance(c.plan, NumberRows) for c in chain) else []),
+        *(["            if n >= following: numbered()"] if is_numbered else []),
         "        finally:",
         "            held[0] = False",
         "    def store():",
@@ -153,13 +142,43 @@ def _compiled(
         "        greatest, bound, edge, needed, n, following = read()",
         "    return push, store, load",
     ]
-    books = Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
-    exec(compile("\n".join(lines), "<penstock lane>", "exec"), code.names)
-    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.follow, books.numbered)
-    made = code.names["make"](gate.held, gate.pause, *own, books.read, books.write)
-    push, store, load = made
-    books.lane = Lane(push, store, load, lambda: books.pushed, lambda: retired.append(True))
-    return books.lane
+
+
+def _entering(schema: Schema) -> list[str]:
+    """A row's values, each in a variable, after those that do not fit their columns were mended."""
+    fits = ["row.__class__ is tuple", *[_fits(f"v{i}", f, schema) for i, f in enumerate(schema.fields)]]
+    return [
+        "            r += 1",
+        "            try:",
+        f"                {_values(schema)} = row",
+        f"                if not ({' and '.join(fits)}): raise TypeError",
+        "            except (TypeError, ValueError):",
+        "                row = mend(row)",
+        "                if row is None: return",
+        f"                {_values(schema)} = row",
+        f"            time = v{schema.time_index}",
+    ]
+
+
+def _going_through(schema: Schema, steps: list[str]) -> list[str]:
+    """The judgement of a row, and what it goes through if it is on time and anybody needs it."""
+    return [
+        f"            if {is_late_text('time', 'bound')}:",
+        "                late += 1",
+        "                condemn(row, bound)",
+        "            elif time >= needed:",
+        "                c += 1",
+        "                try:",
+        "                    while True:",  # once: a row that a selection leaves out breaks off
+        *[f"                        {step}" for step in steps],
+        "                        break",
+        f"                except Exception as error: blame(({_values(schema)}), error, n - 1)",
+        "            else: skipped += 1",
+    ]
+
+
+def _values(schema: Schema) -> str:
+    return "".join(f"v{i}, " for i in range(len(schema.fields)))
 
 
 def _forwarding(again: Push | None) -> list[str]:
@@ -169,7 +188,7 @@ def _forwarding(again: Push | None) -> list[str]:
     return ["        if retired:", "            held[0] = False", "            return again(row)"]
 
 
-def _aside(graph: Graph, entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
+def _aside(entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
     """Rows that are punctuation, or of which that cannot be told, leave the lane."""
     source = entrance.plan
     if not ingest.is_punctuated:
