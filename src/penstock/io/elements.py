@@ -1,4 +1,4 @@
-"""What a source gives, and lists of rows and elements: inserts, adjusts and punctuation as they are.
+"""A source of a stream, and lists of rows and elements: inserts, adjusts and punctuation as they are.
 
 A list is looked at as a whole: if something in it lives longer than a tick or is revised, it is a stream with lives. Of
 an iterable nothing is known before it is read, so that it may revise must be said (`lives=True`).
@@ -6,20 +6,18 @@ an iterable nothing is known before it is read, so that it may revise must be sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import cast
 
+from penstock.engines.local.opening import Item, Opener
 from penstock.io.files import BATCH_ROWS
 from penstock.model.batch import Batch, concat
-from penstock.model.conform import DeadLetter, conform_rows
+from penstock.model.conform import conform_rows
 from penstock.model.element_rows import Elements, with_lives
-from penstock.model.elements import Adjust, Insert, Punctuation
+from penstock.model.elements import Adjust, Insert
 from penstock.model.schema import Schema
-from penstock.runtime.polled import Poll
-
-Item = Batch | DeadLetter | Punctuation
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class LocalSource:
     """A schema and a way to open the input."""
 
     schema: Schema
-    open: Callable[[], Iterator[Item | Poll]]
+    open: Opener
     paths: tuple[str, ...] = ()
     """What was given, where that is files."""
     insert_only: bool = True

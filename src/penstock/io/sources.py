@@ -14,9 +14,10 @@ from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
+from penstock.engines.local.opening import Item
 from penstock.errors import SourceError, StreamError
 from penstock.io import infer
-from penstock.io.elements import Item, LocalSource, list_source
+from penstock.io.elements import LocalSource, list_source
 from penstock.io.files import BATCH_ROWS, expand, file_source_schema, read_text_files
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_rows, conform_table

@@ -13,7 +13,9 @@ from penstock.plan.progressing import progressing
 from penstock.runtime.polled import Poll, PolledItems
 
 Item = Batch | DeadLetter | Punctuation
+"""What a source gives."""
 Opener = Callable[[], Iterator[Item | Poll]]
+"""How it is opened."""
 
 
 def check_item(source: Node, stream: str, item: object) -> None:
