@@ -1,7 +1,6 @@
 """What runs in-process in a thread: results, late rows and dead letters are handed on as they come.
 
-Late rows and dead letters are kept even if the run fails. Sinks are the user's code: that one has failed is told as
-such.
+Late rows and dead letters are kept even if the run fails.
 """
 
 from __future__ import annotations
@@ -16,78 +15,25 @@ import pyarrow as pa
 
 from penstock.engines.local.hosting import Hosting
 from penstock.errors import DeadLetterError, PenstockError, RunError, StreamError, reason_of
+from penstock.flow.destinations import Forward, ResultDestination
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
-from penstock.io.sinks import Sink
 from penstock.model.accounts import Counts
 from penstock.model.elements import linear
-from penstock.model.recent_promises import Shown
 from penstock.model.time import END_OF_TIME, Domain
-from penstock.plan.nodes import Node
 from penstock.plan.progressing import follows_time
 from penstock.runtime.graph import GraphNode
-from penstock.runtime.side_outputs import KeptRows
 
 Out = TypeVar("Out")
-
-
-class Destination:
-    """A sink with what goes to it; an error says that it was the sink."""
-
-    def __init__(self, name: str, sink: Sink, run: str) -> None:
-        """`name` is what goes there, `run` whose it is."""
-        self.name, self.sink, self.run = name, sink, run
-
-    def write(self, table: pa.Table) -> None:
-        """Hand a table to the sink."""
-        try:
-            self.sink.write(table)
-        except PenstockError:
-            raise
-        except Exception as error:  # it is the user's code
-            raise RunError(
-                f"The sink of the {self.name} failed.",
-                where=f"query {self.run}",
-                got=reason_of(error),
-                hint="what was handed to it before stays there; late rows and dead letters are kept",
-                stack=traceback.format_exc(),
-            ) from error
-
-
-class Forward(Destination):
-    """Hands kept rows to a sink as they come, each once."""
-
-    def __init__(self, name: str, sink: Sink, run: str, kept: Callable[[], Sequence[KeptRows]]) -> None:
-        """`kept` gives where they are; there may be more places in time."""
-        super().__init__(name, sink, run)
-        self.kept, self.done = kept, dict[int, int]()
-
-    def forward(self) -> None:
-        """What has come since the last time."""
-        for at, kept in enumerate(self.kept()):
-            done = self.done.get(at, 0)
-            if len(kept) == done:
-                continue
-            if not any(self.done.values()):
-                LOGGER.warning("run %s: the first %s: %s", self.run, self.name, kept.last)
-            for table in kept.tables(done):
-                self.write(table)
-                done += table.num_rows
-                self.done[at] = done
-
-    def last(self) -> None:
-        """The same at the end; also nothing, so that a file is made."""
-        self.forward()
-        if not any(self.done.values()):
-            for kept in self.kept()[:1]:
-                self.write(kept.table())
 
 
 class BackgroundRun(PySparkNames, Run, Generic[Out]):
     """Something at work in a thread."""
 
     execution: Hosting[Out]
+    _results: ResultDestination | None = None
+    """Where results go, if they are of one query."""
 
     def __init__(self, name: str, side: Sequence[Forward], max_dead: float | None) -> None:
         """`side` are the sinks of late rows and dead letters."""
@@ -170,6 +116,21 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
         """Why the run has failed; None if it has not, or not yet come to an end."""
         return None if self._thread.is_alive() else self._error
 
+    @property
+    def progress(self) -> RunProgress:
+        """Where the rows went so far, and how far the streams, the result of a query and every operator have come."""
+        status, execution = self.status, self.execution
+        return progress_of(
+            execution,
+            name=self.name,
+            status=status,
+            failure=self.exception,
+            counts=execution.settled if status == RUNNING else execution.counts,
+            streams=execution.streams,
+            nodes=execution.graph.nodes,
+            results=self._results,
+        )
+
     def _wait(self, timeout: float | None) -> bool:
         self._not_inside()
         self._thread.join(timeout)
@@ -242,16 +203,16 @@ def progress_of(
     counts: Counts,
     streams: Sequence[str],
     nodes: Sequence[GraphNode],
-    bound: int | None,
-    domain: Domain,
-    plan: Node | None = None,
-    promised: tuple[Shown, ...] = (),
+    results: ResultDestination | None,
 ) -> RunProgress:
-    """How far some streams, a result and its operators have come."""
+    """How far some streams, a result, if they have one, and its operators have come."""
     newest: Mapping[str, int | None] = {n: tick for n, tick in execution.newest().items() if n in streams}
     reached = {n: tick for n, tick in execution.frontier().items() if n in streams}
     domains = {n: execution.domain(n) for n in streams}
     known = [tick for tick in newest.values() if tick is not None]
+    bound = None if results is None else results.bound
+    domain = Domain.INTEGER if results is None else results.query.schema.domain
+    follows = results is not None and follows_time(results.query.plan)
     return RunProgress(
         name=name,
         status=status,
@@ -263,8 +224,8 @@ def progress_of(
         newest={n: shown(tick, domains[n]) for n, tick in newest.items()},
         bound=shown(bound, domain),
         bound_ticks=bound,
-        group_bounds=promised,
-        lag=lag(max(known, default=None), bound, domain) if plan is not None and follows_time(plan) else None,
+        group_bounds=() if results is None else results.promised.shown(results.query.schema),
+        lag=lag(max(known, default=None), bound, domain) if follows else None,
         ended=bound == END_OF_TIME,
         operators=tuple(OperatorProgress(n.identity, n.label, **vars(n.statistics)) for n in nodes),
     )

@@ -20,18 +20,16 @@ import pyarrow as pa
 from penstock.engines.local.opening import Opener
 from penstock.engines.local.shared import Named, SharedExecution
 from penstock.errors import PenstockError, StreamError
-from penstock.flow.background import BackgroundRun, Forward, as_ours, progress_of
+from penstock.flow.background import BackgroundRun, as_ours
+from penstock.flow.destinations import Forward
 from penstock.flow.local import LocalQuery, check_apart
 from penstock.flow.query import Query
 from penstock.flow.query_run import QueryRun
-from penstock.flow.run import RUNNING
-from penstock.flow.run_progress import RunProgress
 from penstock.io.files import check_not_read
 from penstock.io.sinks import Sink, open_sink
 from penstock.model.accounts import DeadLimit
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
-from penstock.model.time import Domain
 from penstock.plan.catalog import Catalog
 
 FlowSource = tuple[Opener, int | None, Sequence[str]]
@@ -143,7 +141,7 @@ class FlowRun(BackgroundRun[Named]):
         with run._handing:
             try:
                 while error is None and run._pending:
-                    run._take(run._pending.popleft())
+                    run._results.take(run._pending.popleft())
             except BaseException as failure:
                 error = as_ours(failure, run.name)
             run._leave(error, whole=publish)
@@ -197,22 +195,6 @@ class FlowRun(BackgroundRun[Named]):
         for run in runs:
             if not run._left.is_set():
                 run._leave(None, whole=whole)
-
-    @property
-    def progress(self) -> RunProgress:
-        """Where the rows of all streams went so far, and how far they and every operator have come."""
-        status, execution = self.status, self.execution
-        return progress_of(
-            execution,
-            name=self.name,
-            status=status,
-            failure=self.exception,
-            counts=execution.settled if status == RUNNING else execution.counts,
-            streams=execution.streams,
-            nodes=execution.graph.nodes,
-            bound=None,
-            domain=Domain.INTEGER,
-        )
 
     @property
     def late(self) -> pa.Table:

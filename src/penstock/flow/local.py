@@ -13,7 +13,7 @@ import pyarrow as pa
 from penstock.engines.local.execution import LocalExecution
 from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.local_run import LocalRun
-from penstock.flow.query import Query
+from penstock.flow.query import Query, StartOptions
 from penstock.flow.results import Results
 from penstock.io.elements import LocalSource
 from penstock.io.files import check_not_read
@@ -30,7 +30,6 @@ from penstock.plan.planner import in_process
 from penstock.plan.rules.settle import settled_for
 from penstock.storage.files import place_of
 from penstock.storage.patterns import real
-from penstock.storage.retention import Retention
 
 
 class LocalQuery(Query):
@@ -135,34 +134,25 @@ class LocalQuery(Query):
         """Where the rows of the last run went: read, on time, late, dead, punctuation, skipped, and failed besides."""
         return asdict(self._last.counts)
 
-    def start(
-        self,
-        sink: Any,
-        *,
-        name: str | None = None,
-        trigger: Mapping[str, Any] | None = None,
-        late: Any = None,
-        dead_letters: Any = None,
-        buckets: int | None = None,
-        retention: Retention | None = None,
-        max_dead: float | None = None,
-    ) -> LocalRun:
-        """Run in the background, see `Query.start`."""
-        _check_options(self.name, trigger=trigger, buckets=buckets, retention=retention)
+    def _start(self, sink: Any, options: StartOptions) -> LocalRun:
+        """In a thread."""
+        name = options.name
+        _check_options(self.name, trigger=options.trigger, buckets=options.buckets, retention=options.retention)
         if name is not None and not (isinstance(name, str) and name):
             raise StreamError("The name of a run is a text.", where=self.name, got=repr(name)[:200])
-        targets = {"results": sink, "late rows": late, "dead letters": dead_letters}
+        targets = {"results": sink, "late rows": options.late, "dead letters": options.dead_letters}
         check_apart(targets, self.name)
         for target in targets.values():
             if isinstance(target, str | os.PathLike):
                 check_not_read(target, self._paths, self.name)
-        DeadLimit(max_dead)  # a wrong limit is said here and not in the background
+        DeadLimit(options.max_dead)  # a wrong limit is said here and not in the background
         with ExitStack() as opened:
             sinks: dict[str, Sink] = {}
             for output, target in targets.items():
                 sinks[output] = open_sink(target, self.form.arrow if output == "results" else None)
                 opened.callback(sinks[output].abandon)
-            run = LocalRun(self, sinks["results"], sinks["late rows"], sinks["dead letters"], max_dead, name or "")
+            late, dead = sinks["late rows"], sinks["dead letters"]
+            run = LocalRun(self, sinks["results"], late, dead, options.max_dead, name or "")
             opened.pop_all()  # from here on the run closes them
         run._begin()
         return run

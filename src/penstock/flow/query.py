@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -31,6 +32,19 @@ from penstock.storage.retention import Retention
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """How a query is to be run, see `Query.start`."""
+
+    name: str | None
+    trigger: Mapping[str, Any] | None
+    late: Any
+    dead_letters: Any
+    buckets: int | None
+    retention: Retention | None
+    max_dead: float | None
 
 
 class Query(PySparkNames, ABC):
@@ -128,7 +142,6 @@ class Query(PySparkNames, ABC):
     def counts(self) -> dict[str, int]:
         """Where the rows went: read, on time, late, dead, punctuation, skipped, and failed besides."""
 
-    @abstractmethod
     def start(
         self,
         sink: Any,
@@ -156,11 +169,17 @@ class Query(PySparkNames, ABC):
                 otherwise; what a query first started with stays.
             retention: on Spark, how long late rows, dead letters and records are kept, and whether small files are
                 compacted.
-            max_dead: so many dead letters, or such a fraction of the rows, are borne; with more the run fails.
+            max_dead: so many dead letters, or such a fraction of the rows, are borne; with more the run fails. On Spark
+                those since the query was first started count, and it fails after the micro-batch was kept.
 
         Returns:
             The run.
         """
+        return self._start(sink, StartOptions(name, trigger, late, dead_letters, buckets, retention, max_dead))
+
+    @abstractmethod
+    def _start(self, sink: Any, options: StartOptions) -> Run:
+        """Run in the background, with what this engine has of the options."""
 
     def __repr__(self) -> str:
         return f"<query {self.name}, {self.engine}>\n{self._tree()}"

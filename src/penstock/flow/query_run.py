@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.errors import PenstockError, UnsupportedError, reason_of
-from penstock.flow.background import Destination, as_ours, progress_of
+from penstock.flow.background import as_ours, progress_of
+from penstock.flow.destinations import ResultDestination
 from penstock.flow.local import LocalQuery
 from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
 from penstock.flow.run_progress import RunProgress, shown
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
-from penstock.model.recent_promises import RecentPromises
 from penstock.model.time import MIN_TICK
 from penstock.runtime.graph import GraphNode
 
@@ -34,12 +34,10 @@ class QueryRun(Run):
     def __init__(self, flow_run: FlowRun, query: LocalQuery, sink: Sink) -> None:
         """Made by `FlowRun.add`."""
         self.name, self.query, self._flow_run = query.name, query, flow_run
-        self._results = Destination("results", sink, self.name)
+        self._results = ResultDestination(query, sink, self.name)
         self._left = threading.Event()
         self._is_removed = False
         self._error: PenstockError | None = None
-        self._bound: int | None = None
-        self._promised = RecentPromises()
         self._from: int | None = None
         self._nodes: list[GraphNode] = []
         self._streams: list[str] = []
@@ -55,7 +53,7 @@ class QueryRun(Run):
         execution = self._flow_run.execution
         outlet = execution.graph.outlets[self.name]
         self._from = None if outlet.complete_from == MIN_TICK else outlet.complete_from
-        self._bound = None if outlet.register == MIN_TICK else outlet.register
+        self._results.bound = None if outlet.register == MIN_TICK else outlet.register
         self._nodes, self._streams = execution.nodes_of(self.name), execution.streams_of(self.name)
 
     @property
@@ -90,10 +88,7 @@ class QueryRun(Run):
             counts=execution.counts_of(self._streams, self._failed()),
             streams=self._streams,
             nodes=self._nodes,
-            bound=self._bound,
-            plan=self.query.plan,
-            promised=self._promised.shown(self.query.schema),
-            domain=self.query.schema.domain,
+            results=self._results,
         )
 
     def _hand_on(self, *, wait: bool = True) -> bool:
@@ -106,20 +101,12 @@ class QueryRun(Run):
         try:
             while self._pending and not self._left.is_set():
                 try:
-                    self._take(self._pending.popleft())
+                    self._results.take(self._pending.popleft())
                 except BaseException as error:
                     self._flow_run._remove(self, publish=False, error=as_ours(error, self.name))
         finally:
             self._handing.release()
         return True
-
-    def _take(self, item: Batch | Punctuation) -> None:
-        if isinstance(item, Batch):
-            self._results.write(self.query.form.table(item))
-        else:
-            self._promised.add(item)
-            if item.is_linear and item.attribute == self.query.plan.schema.time:
-                self._bound = item.value
 
     def _leave(self, error: PenstockError | None, *, whole: bool) -> None:
         """No more comes; what came is whole, or a part."""

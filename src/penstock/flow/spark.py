@@ -25,7 +25,7 @@ from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.support import STREAMING, batch_support
 from penstock.engines.spark.types import spark_ddl
 from penstock.errors import StreamError, UnsupportedError
-from penstock.flow.query import Query
+from penstock.flow.query import Query, StartOptions
 from penstock.flow.results import Results
 from penstock.flow.spark_run import SparkRun
 from penstock.model.accounts import Counts, DeadLimit
@@ -41,7 +41,6 @@ from penstock.plan.planner import NOTHING, spark_batch, spark_streaming
 from penstock.plan.rules.settle import settled_for
 from penstock.storage.files import Place, place_of
 from penstock.storage.home import checked_name
-from penstock.storage.retention import Retention
 
 
 class SparkQuery(Query):
@@ -253,23 +252,8 @@ class SparkQuery(Query):
         counts.check(self.name)
         return asdict(counts)
 
-    def start(
-        self,
-        sink: Any,
-        *,
-        name: str | None = None,
-        trigger: Mapping[str, Any] | None = None,
-        late: Any = None,
-        dead_letters: Any = None,
-        buckets: int | None = None,
-        retention: Retention | None = None,
-        max_dead: float | None = None,
-    ) -> SparkRun:
-        """Run as a streaming query, see `Query.start`.
-
-        Dead letters are counted by `max_dead` since the query was first started; with more the run fails after the
-        micro-batch was kept.
-        """
+    def _start(self, sink: Any, options: StartOptions) -> SparkRun:
+        """As a streaming query."""
         if not self.is_streaming:
             raise StreamError(
                 "Only a query over streaming DataFrames can be started.",
@@ -282,10 +266,10 @@ class SparkQuery(Query):
                 where=self.name,
                 hint="pk.Flow(spark, path='flows/x')",
             )
-        asked = None if buckets is None else checked_buckets(buckets)
-        named = self if name is None else self._named(name)
-        limit = DeadLimit(max_dead)
-        return SparkRun(named, start(named, sink, trigger, late, dead_letters, asked, retention, limit))
+        asked = None if options.buckets is None else checked_buckets(options.buckets)
+        named = self if options.name is None else self._named(options.name)
+        late, dead, limit = options.late, options.dead_letters, DeadLimit(options.max_dead)
+        return SparkRun(named, start(named, sink, options.trigger, late, dead, asked, options.retention, limit))
 
     def _named(self, name: str) -> SparkQuery:
         """The same query under another name, and so with a home of its own."""
