@@ -10,19 +10,15 @@ from hypothesis import strategies as st
 
 import penstock as pk
 from penstock.engines.spark.bucket_promises import BucketPromises
-from penstock.engines.spark.host import BucketArrivals, HostedGraph
-from penstock.engines.spark.mapper import Mapper
-from penstock.engines.spark.wire import load, unpack
+from penstock.engines.spark.wire import load
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, groupwise, linear
 from penstock.model.frontier import Frontier
 from penstock.model.recent_promises import RecentPromises
 from penstock.model.schema import schema_of
 from penstock.model.time import END_OF_TIME
-from penstock.plan.distribution import routes
-from penstock.plan.nodes import Source
-from penstock.plan.planner import spark_streaming
 from penstock.storage.log import Record
+from tests.engines.hosted import HostedPlan, bodies, tables
 
 pytestmark = pytest.mark.spark
 BUCKETS = 3
@@ -73,39 +69,26 @@ def test_hosted_groups_come_with_their_promise_and_the_promise_is_told_by_every_
         "s", SCHEMA.arrow.empty_table(), time="ts", progress=pk.punctuated("p", per=["a"], final=True)
     )
     query: Any = flow.query("SELECT a, count(*) AS n, sum(v) AS t FROM s GROUP BY a")
-    plan, own = query.plan, query.catalog
-    (source,) = [n for n in plan.walk() if isinstance(n, Source)]
-    mapper = Mapper(source, own, (routes(plan) or {})["s"], BUCKETS)
-    hosts: dict[int, HostedGraph] = {}
+    hosted = HostedPlan(query.plan, query.catalog, BUCKETS)
     batches = [
         [(1, 0, 5, None), (2, 1, 6, None), (3, 2, 7, None)],
         [(4, 0, 5, None), (9, 0, None, True)],
         [(5, 0, 1, None), (6, None, None, True)],
     ]
-    results: list[list[Any]] = []
-    late: list[int] = []
+    came: list[list[Any]] = []
+    late = 0
     merged = BucketPromises(BUCKETS, {}, RecentPromises())
     reached: dict[str, int] = {}
     for rows in batches:
-        arrived: dict[int, BucketArrivals] = {}
-        for packed in mapper(iter(Batch(SCHEMA, rows).table.to_batches())):
-            for bucket, stream, body, note in zip(*(c.to_pylist() for c in packed.columns), strict=True):
-                arrived.setdefault(bucket, BucketArrivals()).add(stream, body, note)
-        came: list[Any] = []
-        told: dict[str, Any] = {}
-        for bucket, mine in arrived.items():
-            found = dict(hosts.setdefault(bucket, HostedGraph(spark_streaming(plan, own), own)).run(mine))
-            came += unpack(found["result"]).to_pylist() if "result" in found else []
-            late += [1] * unpack(found["late"]).num_rows if "late" in found else []
-            if "promises" in found:
-                told[str(bucket)] = load(found["promises"])
-            if "punctuation" in found:
-                reached[str(bucket)] = load(found["punctuation"])
-            progress = load(found["progress"])["promises"]
-        results.append(came)
+        said = hosted.run(Batch(SCHEMA, rows).table)
+        came.append([row for table in tables(said, "result") for row in table.to_pylist()])
+        late += sum(table.num_rows for table in tables(said, "late"))
+        told = {str(bucket): load(body) for bucket, kind, body in said if kind == "promises"}
+        reached |= {str(bucket): load(body) for bucket, kind, body in said if kind == "punctuation"}
         common = list(merged.take(told, reached))
-    assert results == [[], [{"a": 0, "n": 2, "t": 10}], []]
-    assert late == [1]
+    progress = load(bodies(said, "progress")[-1])["promises"]
+    assert came == [[], [{"a": 0, "n": 2, "t": 10}], []]
+    assert late == 1
     assert common == [groupwise("__time", END_OF_TIME, a=0)]
     assert list(RecentPromises.from_plain(progress["s"])) == [groupwise("ts", END_OF_TIME, a=0)]
     assert sorted(reached.values()) == [2, 3, 6], "an open group holds its own bucket back"

@@ -11,21 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engines.spark.host import BucketArrivals, HostedGraph
-from penstock.engines.spark.mapper import Mapper
-from penstock.engines.spark.wire import load, unpack
-from penstock.model.batch import Batch, Row, rows_of
+from penstock.engines.spark.wire import load
+from penstock.model.batch import Batch, Row
 from penstock.model.letters import promise_text
 from penstock.model.progress import Progress, bounded, declared, ordered
 from penstock.model.time import MIN_TICK
 from penstock.plan.catalog import Catalog
-from penstock.plan.distribution import routes
 from penstock.plan.nodes import Source
-from penstock.plan.planner import spark_streaming
 from penstock.reference.arrivals import Arrivals as Stream
 from penstock.runtime.showing import reached_by
 from penstock.sql.binder import bind
 from penstock.testing.strategies import cuts
+from tests.engines.hosted import HostedPlan, bodies, results, tables
 from tests.profiles import examples
 from tests.runtime.test_attributes import AMBIGUOUS, INCOMPLETE, PROGRESS, ROWS, SCHEMA, SPOKEN, catalog, placed
 
@@ -44,11 +41,7 @@ def test_buckets_together_say_what_the_oracle_says(
     own = catalog(progress)
     window = f"SELECT k, count(*) AS n [RANGE 6, SLIDE 6, WA {attribute}] FROM s GROUP BY k"
     plan = bind("SELECT ts, seq, k FROM s" if attribute is None else window, own)
-    (source,) = [n for n in plan.walk() if isinstance(n, Source)]
-    route = routes(plan)
-    assert route is not None
-    mapper = Mapper(source, own, route["s"], BUCKETS)
-    hosts: dict[int, HostedGraph] = {}
+    hosted = HostedPlan(plan, own, BUCKETS)
     batches = [rows[c] for c in data.draw(cuts(len(rows)))]
     judged = Stream("s", SCHEMA, progress, tuple(map(tuple, batches))).judge("batch", Catalog())
     counts: Counter[str] = Counter()
@@ -57,21 +50,12 @@ def test_buckets_together_say_what_the_oracle_says(
     for batch in batches:
         shuffled = data.draw(st.permutations(batch))
         cut = data.draw(st.integers(0, len(batch)))
-        arrived: dict[int, BucketArrivals] = {}
-        for part in (shuffled[:cut], shuffled[cut:]):
-            for packed in mapper(iter(Batch(SCHEMA, part).table.to_batches())):
-                for bucket, stream, body, note in zip(*(c.to_pylist() for c in packed.columns), strict=True):
-                    arrived.setdefault(bucket, BucketArrivals()).add(stream, body, note)
-        for bucket, own_arrivals in arrived.items():
-            for kind, body in hosts.setdefault(bucket, HostedGraph(spark_streaming(plan, own), own)).run(own_arrivals):
-                if kind == "counts":
-                    counts.update(load(body))
-                if kind == "result":
-                    passed += rows_of(unpack(body))
-                if kind == "late":
-                    late += unpack(body).column("bound").to_pylist()
-    for host in hosts.values():
-        passed += [row for kind, body in host.close() if kind == "result" for row in rows_of(unpack(body))]
+        said = hosted.run(*(Batch(SCHEMA, part).table for part in (shuffled[:cut], shuffled[cut:])))
+        for body in bodies(said, "counts"):
+            counts.update(load(body))
+        passed += results(said)
+        late += [bound for table in tables(said, "late") for bound in table.column("bound").to_pylist()]
+    passed += results(hosted.close())
     on_time = [row for row, is_late in judged.data if not is_late]
     assert counts["on_time"] == len(on_time)
     assert counts["dead"] == judged.dead

@@ -8,12 +8,8 @@ import pyarrow as pa
 import pytest
 
 import penstock as pk
-from penstock.engines.spark.host import BucketArrivals, HostedGraph
-from penstock.engines.spark.mapper import Mapper
-from penstock.engines.spark.wire import unpack
 from penstock.model.lived_rows import LivedRows
-from penstock.plan.nodes import Source
-from penstock.plan.planner import spark_streaming
+from tests.engines.hosted import HostedPlan, tables
 
 COLUMNS = "vs bigint, ve bigint, v_old bigint, k string"
 PARTS = [
@@ -27,26 +23,12 @@ def run(sql: str, buckets: int, order: list[int]) -> tuple[list[dict[str, Any]],
     flow = pk.Flow().stream("s", [], time="vs", schema=COLUMNS, progress=pk.bounded(0), lives=("vs", "ve", "v_old"))
     flow.alter("later", "s", shift=3, at_most=4)
     query: Any = flow.query(sql)
-    source = next(n for n in query.plan.walk() if isinstance(n, Source))
     lives = LivedRows("ve", "v_old")
     read = lives.read_as(pk.Flow().stream("s", [], time="vs", schema=COLUMNS).catalog.streams["s"].schema)
-    planned = spark_streaming(query.plan, flow.catalog)
-    entrance = next(p for p in planned.walk() if isinstance(p.node, Source))
-    mapper = Mapper(source, flow.catalog, entrance.distribution.keys, buckets, lived=(lives, read))
-    taken: dict[int, BucketArrivals] = {}
-    for part in order:
-        table = pa.table(PARTS[part], schema=read.arrow)
-        for packed in mapper(iter(table.to_batches())):
-            for row in packed.to_pylist():
-                taken.setdefault(row["bucket"], BucketArrivals()).add(row["stream"], row["rows"], row["note"])
-    rows: list[dict[str, Any]] = []
-    kinds: list[str] = []
-    for arrivals in taken.values():
-        hosted = HostedGraph(planned, flow.catalog)
-        for kind, body in [*hosted.run(arrivals), *hosted.close()]:
-            kinds.append(kind)
-            rows += unpack(body).to_pylist() if kind == "result" else []
-    return rows, kinds
+    hosted = HostedPlan(query.plan, flow.catalog, buckets, lived=(lives, read))
+    said = [*hosted.run(*(pa.table(PARTS[part], schema=read.arrow) for part in order)), *hosted.close()]
+    rows = [row for table in tables(said, "result") for row in table.to_pylist()]
+    return rows, [kind for _, kind, _ in said]
 
 
 @pytest.mark.parametrize("buckets", [1, 3])

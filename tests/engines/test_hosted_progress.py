@@ -11,15 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engines.spark.host import BucketArrivals, HostedGraph
-from penstock.engines.spark.mapper import Mapper
-from penstock.engines.spark.wire import load, unpack
-from penstock.model.batch import Batch, Row, rows_of
+from penstock.engines.spark.wire import load
+from penstock.model.batch import Batch, Row
 from penstock.model.progress import Progress
-from penstock.plan.distribution import routes
-from penstock.plan.nodes import Source
-from penstock.plan.planner import spark_streaming
 from penstock.sql.binder import bind
+from tests.engines.hosted import HostedPlan, bodies, results
 from tests.operators.progress.test_ingest import SCHEMA, arrivals, catalog, every_progress, limits, played
 from tests.profiles import examples
 
@@ -29,9 +25,7 @@ WINDOWED = "SELECT k, count(*) AS n [RANGE 6, SLIDE 6, WA ts] FROM s GROUP BY k"
 
 
 @every_progress
-@pytest.mark.parametrize(
-    "sql", ["SELECT ts, k, v FROM s", "SELECT k, count(*) AS n [RANGE 6, SLIDE 6, WA ts] FROM s GROUP BY k"]
-)
+@pytest.mark.parametrize("sql", [PLAIN, WINDOWED])
 @given(batches=arrivals(), max_ahead=limits, data=st.data())
 @examples(25)
 def test_buckets_together_say_what_the_oracle_says(
@@ -39,36 +33,22 @@ def test_buckets_together_say_what_the_oracle_says(
 ) -> None:
     own = catalog(progress, max_ahead)
     plan = bind(sql, own)
-    (source,) = [n for n in plan.walk() if isinstance(n, Source)]
-    route = routes(plan)
-    assert route is not None
-    mapper = Mapper(source, own, route["s"], BUCKETS)
-    hosts: dict[int, HostedGraph] = {}
+    hosted = HostedPlan(plan, own, BUCKETS)
     judged = played(progress, batches, "batch", max_ahead)
     counts: Counter[str] = Counter()
     passed: list[Row] = []
     for rows in batches:
         shuffled = data.draw(st.permutations(rows))
         cut = data.draw(st.integers(0, len(rows)))
-        arrived: dict[int, BucketArrivals] = {}
-        for part in (shuffled[:cut], shuffled[cut:]):
-            for packed in mapper(iter(Batch(SCHEMA, part).table.to_batches())):
-                for bucket, stream, body, note in zip(*(c.to_pylist() for c in packed.columns), strict=True):
-                    arrived.setdefault(bucket, BucketArrivals()).add(stream, body, note)
-        for bucket, own_arrivals in arrived.items():
-            for kind, body in hosts.setdefault(bucket, HostedGraph(spark_streaming(plan, own), own)).run(own_arrivals):
-                if kind == "counts":
-                    counts.update(load(body))
-                if kind == "result":
-                    passed += rows_of(unpack(body))
-    for host in hosts.values():
-        for kind, body in host.close():
-            if kind == "result":
-                passed += rows_of(unpack(body))
+        said = hosted.run(*(Batch(SCHEMA, part).table for part in (shuffled[:cut], shuffled[cut:])))
+        for body in bodies(said, "counts"):
+            counts.update(load(body))
+        passed += results(said)
+    passed += results(hosted.close())
     assert counts["on_time"] == len(judged.on_time)
     assert counts["late"] == len(judged.late)
     assert counts["dead"] == len(judged.backwards) + len(judged.ambiguous) + len(judged.ahead)
-    assert len(hosts) in (0, BUCKETS)
+    assert len(hosted.hosts) in (0, BUCKETS)
     if sql == PLAIN:
         assert sorted(passed, key=repr) == sorted(judged.on_time, key=repr)
     else:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from penstock.engines.spark.host import BucketArrivals, HostedGraph
-from penstock.engines.spark.mapper import Mapper
-from penstock.engines.spark.wire import Note, dump_note, load
+from penstock.engines.spark.wire import load
+from penstock.model.batch import Batch
 from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.plan.catalog import Catalog, StreamInfo
-from penstock.plan.nodes import Source
-from penstock.plan.planner import spark_streaming
 from penstock.sql.binder import bind
+from tests.engines.hosted import HostedPlan, bodies
 
 pytestmark = pytest.mark.spark
 SCHEMA = schema_of([("ts", "bigint"), ("v", "int")], "ts")
@@ -27,19 +24,12 @@ def told(max_ahead: int | None, *batches: list[int] | int) -> list[Any]:
     catalog = Catalog()
     catalog.add_stream(StreamInfo("s", SCHEMA, bounded(5), StreamProperties(), max_ahead))
     plan = bind("SELECT ts, v FROM s", catalog)
-    (source,) = [n for n in plan.walk() if isinstance(n, Source)]
-    mapper, host = Mapper(source, catalog, (), 1), HostedGraph(spark_streaming(plan, catalog), catalog)
+    hosted = HostedPlan(plan, catalog, 1)
     found = []
     for given in batches:
-        arrivals = BucketArrivals()
-        times = [] if isinstance(given, int) else given
-        if isinstance(given, int):
-            arrivals.add("s", None, dump_note(Note(bound=given)))
-        table = pa.table({"ts": pa.array(times, pa.int64()), "v": pa.array([0] * len(times), pa.int32())})
-        for packed in mapper(iter(table.to_batches())):
-            for row in packed.to_pylist():
-                arrivals.add(row["stream"], row["rows"], row["note"])
-        found += [load(body) for kind, body in host.run(arrivals) if kind == "progress"]
+        times, bound = ([], given) if isinstance(given, int) else (given, None)
+        said = hosted.run(Batch(SCHEMA, [(t, 0) for t in times]).table, bound=bound)
+        found += [load(body) for body in bodies(said, "progress")]
     return found
 
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engines.spark.host import BucketArrivals, HostedGraph
-from penstock.engines.spark.mapper import ControlMapper, Mapper
 from penstock.engines.spark.statistics import OPERATORS, Numbers, summed, sums_of
-from penstock.engines.spark.wire import load, unpack
+from penstock.engines.spark.wire import load
 from penstock.model.batch import Batch, Row
 from penstock.model.progress import bounded
 from penstock.model.time import END_OF_TIME
 from penstock.plan.catalog import Catalog
-from penstock.plan.distribution import routes
 from penstock.plan.identity import identities
 from penstock.plan.nodes import Node, Select, Source, WindowAggregate
-from penstock.plan.planner import spark_streaming
 from penstock.sql.binder import bind
 from penstock.storage.log import Record
+from tests.engines.hosted import HostedPlan, Said, bodies, results
 from tests.operators.progress.test_ingest import SCHEMA, arrivals, catalog, played
 from tests.profiles import examples
 
@@ -35,33 +30,19 @@ class Buckets:
     """A hosted plan in several buckets, and the record after each micro-batch."""
 
     def __init__(self, plan: Node, own: Catalog, count: int) -> None:
-        (source,) = [n for n in plan.walk() if isinstance(n, Source)]
-        self.mapper = Mapper(source, own, (routes(plan) or {})["s"], count)
-        self.control = ControlMapper(count, ("s",))
-        planned = spark_streaming(plan, own)
-        self.hosts = {bucket: HostedGraph(planned, own) for bucket in range(count)}
+        self.hosted = HostedPlan(plan, own, count)
         self.results = 0
         self.last: Record | None = None
 
     def take(self, rows: list[Row]) -> list[Numbers]:
-        return self._run(self.mapper(iter(Batch(SCHEMA, rows).table.to_batches())))
+        return self._recorded(self.hosted.run(Batch(SCHEMA, rows).table))
 
     def end(self) -> list[Numbers]:
-        line = json.dumps({"stream": "s", "bound": END_OF_TIME})
-        return self._run(self.control(iter([pa.RecordBatch.from_pydict({"value": [line]})])))
+        return self._recorded(self.hosted.run(bound=END_OF_TIME))
 
-    def _run(self, packed: Any) -> list[Numbers]:
-        arrived: dict[int, BucketArrivals] = {}
-        for batch in packed:
-            for bucket, stream, body, note in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                arrived.setdefault(bucket, BucketArrivals()).add(stream, body, note)
-        told = []
-        for at, (_, own) in enumerate(sorted(arrived.items())):
-            for kind, body in self.hosts[at].run(own):
-                if kind == OPERATORS:
-                    told.append(load(body))
-                if kind == "result":
-                    self.results += unpack(body).num_rows
+    def _recorded(self, said: list[Said]) -> list[Numbers]:
+        told = [load(body) for body in bodies(said, OPERATORS)]
+        self.results += len(results(said))
         number = 0 if self.last is None else self.last.number + 1
         self.last = Record("run", number, number, state={OPERATORS: summed(self.last, told)})
         return told
