@@ -1,16 +1,40 @@
-"""What is declared of a stream's progress: whether it fits the columns, and what it promises of the stream."""
+"""What is declared of a stream: whether it is well formed and fits the columns, and what its progress promises."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from penstock.errors import StreamError
+from penstock.flow.user_code import NAME
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, Several, Single, span_ticks
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.model.time import Domain
 from penstock.plan.catalog import Catalog, closest
 from penstock.sql.predicates import punctuation_predicate
+
+
+def check_texts(name: object, time: object, **options: object) -> None:
+    """Refuse a name that queries could not use, and what is no text; all but the name and the time may be left out."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise StreamError(
+            "A stream's name must be an identifier.", got=repr(name), hint="letters, digits and underscores"
+        )
+    given = {"time": time, **{option: value for option, value in options.items() if value is not None}}
+    for option, value in given.items():
+        if not isinstance(value, str):
+            raise StreamError(f"{option} must be a text.", where=f"stream {name}", got=repr(value))
+
+
+@contextmanager
+def told_of(name: str) -> Iterator[None]:
+    """What goes wrong with a stream is told with its name, if it does not say where it was."""
+    try:
+        yield
+    except StreamError as error:
+        raise StreamError(error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint) from None
 
 
 def check_progress(catalog: Catalog, name: str, schema: Schema, progress: Progress) -> None:

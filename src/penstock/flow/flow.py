@@ -18,14 +18,14 @@ from typing import Any
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
 from penstock.flow.altering import alter_node, check_lengths_given
-from penstock.flow.declaring import check_progress, declared_properties, of_columns
+from penstock.flow.declaring import check_progress, check_texts, declared_properties, of_columns, told_of
 from penstock.flow.drawing import html_text
 from penstock.flow.flow_run import FlowRun, start_together
 from penstock.flow.local import LocalQuery
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.query import Query
 from penstock.flow.replicas import merge_node
-from penstock.flow.user_code import NAME, register_aggregate, register_function
+from penstock.flow.user_code import register_aggregate, register_function
 from penstock.io.infer import parse_schema
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, concat
@@ -137,14 +137,8 @@ class Flow(PySparkNames):
         Returns:
             The flow, so that declarations can be chained.
         """
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise StreamError(
-                "A stream's name must be an identifier.", got=repr(name), hint="letters, digits and underscores"
-            )
-        for option, value in (("time", time), ("schema", schema), ("arrival", arrival), ("time_format", time_format)):
-            if not isinstance(value, str) and (value is not None or option == "time"):
-                raise StreamError(f"{option} must be a text.", where=f"stream {name}", got=repr(value))
-        try:
+        check_texts(name, time, schema=schema, arrival=arrival, time_format=time_format)
+        with told_of(name):
             known = declared(progress if progress is not None else Ordered(), time)
             told = lives if isinstance(lives, bool) else LivedRows.declared(lives, time)
             several = known.attributes if isinstance(known, Several) else ()
@@ -153,10 +147,6 @@ class Flow(PySparkNames):
             if isinstance(known, Several):
                 known = of_columns(known, opened.schema, max_ahead)
             check_progress(self.catalog, name, opened.schema, known)
-        except StreamError as error:
-            raise StreamError(
-                error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint
-            ) from None
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
         properties = declared_properties(found, known, insert_only=opened.insert_only)

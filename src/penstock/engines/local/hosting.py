@@ -21,21 +21,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
+from penstock.engines.local.entrances import Entrances
 from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened, promise_of
 from penstock.errors import PenstockError, StreamError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, is_whole, linear
-from penstock.model.recent_promises import MOST, RecentPromises, Shown
-from penstock.model.time import END_OF_TIME, Domain
-from penstock.operators.progress.ingest import RowIngest
+from penstock.model.time import END_OF_TIME
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node
 from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
-from penstock.runtime.graph import Graph, GraphNode
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll
@@ -49,18 +47,16 @@ MUCH = 1000
 """A run that is stopped leaves an element of which more rows than this have come out as it is."""
 
 
-class Hosting(Generic[Out]):
+class Hosting(Entrances, Generic[Out]):
     """A running query graph with its counts."""
 
-    graph: Graph
     side: Sides
 
     def __init__(self, catalog: Catalog) -> None:
         """The graph is for others to make."""
         self.builder = Builder(catalog)
         self.lanes: dict[str, Lane] = {}
-        self.streams: list[str] = []
-        """The names of the streams that are read."""
+        self.streams = []
         self.settled = Counts()
         """Where rows had gone when somebody last looked between two elements."""
         self.taken = 0
@@ -109,14 +105,6 @@ class Hosting(Generic[Out]):
             for _ in self._steps(stream, item):
                 pass
             return self._collect()
-
-    def _known(self, stream: str) -> str:
-        """The key of a stream that the query reads."""
-        if not isinstance(stream, str) or stream.lower() not in self.graph.sources:
-            raise StreamError(
-                "The query reads no such stream.", got=str(stream)[:200], hint=f"it reads {', '.join(self.streams)}"
-            )
-        return stream.lower()
 
     def _check(self, stream: str, item: object) -> None:
         check_item(self.graph.sources[stream][0].plan, stream, item)
@@ -216,29 +204,15 @@ class Hosting(Generic[Out]):
         between = between if between is not None else _never
         if not callable(stopped) or not callable(between):
             raise StreamError("stopped and between are called, so they are functions.", got=repr((stopped, between)))
-        ahead = self._ahead = checked_ahead(live)
-        reading = self._reading = {name: opened(name, sources) for name in self.streams}
-        pulling: Pulling[Item | Poll] = Pulling(turn=1)
-        self._pulling = pulling
-        for name, items in list(reading.items()):
-            pulling.add(name, items, ahead.get(name.lower()))
+        self._ahead = checked_ahead(live)
+        pulling = self._open(sources)
         self.begun.set()
         if self._finishing is not None:
             pulling.halt(at_rest=False)
         is_cut = bool(stopped())
         try:
             for name, item in pulling if not is_cut else ():
-                if isinstance(item, Exhausted):
-                    self._reading.pop(name, None)
-                    if item.error is not None:
-                        self._source_failed(name, failed(name, item.error))
-                    steps = partial(self.graph.end_steps, name)
-                elif isinstance(item, Poll):
-                    steps = partial(self._idle_steps, name)
-                else:
-                    self.taken += 1
-                    steps = partial(self._steps, name, item)
-                yield from self._in_portions(steps, stopped)
+                yield from self._in_portions(self._steps_of(name, item), stopped)
                 between()
                 limit.check(self.settled, self.label, self.side.last)
                 if self._under_way is not None:
@@ -256,6 +230,26 @@ class Hosting(Generic[Out]):
             pulling.close()
         self.settled.check(self.label)
         limit.check(self.settled, self.label, self.side.last, at_end=True)
+
+    def _open(self, sources: Mapping[str, Opener]) -> Pulling[Item | Poll]:
+        """The sources of all streams, open and to be pulled; those of streams that join from here on are added."""
+        self._reading = {name: opened(name, sources) for name in self.streams}
+        pulling = self._pulling = Pulling[Item | Poll](turn=1)
+        for name, items in list(self._reading.items()):
+            pulling.add(name, items, self._ahead.get(name.lower()))
+        return pulling
+
+    def _steps_of(self, stream: str, pulled: Item | Poll | Exhausted) -> Callable[[], Iterator[None]]:
+        """What is to be run for what a source has given: an item, nothing, or no more."""
+        if isinstance(pulled, Exhausted):
+            self._reading.pop(stream, None)
+            if pulled.error is not None:
+                self._source_failed(stream, failed(stream, pulled.error))
+            return partial(self.graph.end_steps, stream)
+        if isinstance(pulled, Poll):
+            return partial(self._idle_steps, stream)
+        self.taken += 1
+        return partial(self._steps, stream, pulled)
 
     def _in_portions(self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]) -> Iterator[Out]:
         """Run an element, and hand on what comes out before the rest of it is run.
@@ -288,10 +282,6 @@ class Hosting(Generic[Out]):
     def _rows_in(out: Out) -> int:
         """How many rows come out with it."""
         return len(out) if isinstance(out, Batch) else 0
-
-    def _entrances(self) -> list[GraphNode]:
-        """Of each stream the reading that speaks for it: one that is read twice counts once."""
-        return [nodes[0] for nodes in self.graph.sources.values()]
 
     def _collect(self) -> list[Out]:
         self.settled = self._counted()
@@ -363,32 +353,6 @@ class Hosting(Generic[Out]):
         for name in sorted(self._reading, key=self.streams.index):
             attribute = str(self._entrance(name).schema.time)
             yield from self._in_portions(partial(self.graph.steps, name, linear(attribute, bound)), stopped)
-
-    def domain(self, stream: str) -> Domain:
-        """What the ticks of a stream are."""
-        return self.graph.sources[self._known(stream)][0].operator.schema.domain
-
-    def frontier(self) -> dict[str, int]:
-        """Per stream, the bound below which nothing more comes."""
-        return {name: self._entrance(name).reached() for name in self.streams}
-
-    def promised(self) -> dict[str, tuple[Shown, ...]]:
-        """Per stream, what it has lately promised of some groups."""
-        entrances = {name: self._entrance(name) for name in self.streams}
-        kept = {name: (entrance.frontier(), entrance.schema) for name, entrance in entrances.items()}
-        return {
-            name: () if frontier is None else RecentPromises(frontier.newest(MOST)).shown(schema)
-            for name, (frontier, schema) in kept.items()
-        }
-
-    def newest(self) -> dict[str, int | None]:
-        """Per stream, the greatest time of a row on time that was fed."""
-        return {name: self._entrance(name).greatest for name in self.streams}
-
-    def _entrance(self, stream: str) -> RowIngest:
-        operator = self.graph.sources[stream.lower()][0].operator
-        assert isinstance(operator, RowIngest)
-        return operator
 
 
 def _wall_clock() -> int:
