@@ -8,17 +8,7 @@ import pytest
 
 import penstock as pk
 from penstock.errors import StreamError
-
-
-class Total:
-    def lift(self, value: int) -> int:
-        return value
-
-    def combine(self, left: int, right: int) -> int:
-        return left + right
-
-    def lower(self, partial: int) -> int:
-        return partial
+from tests.flow.test_misuse import Total
 
 
 def one_row() -> pk.Flow:

@@ -32,7 +32,7 @@ from penstock.reference import evaluate, judge
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from penstock.testing.revisions import Lived, fed, revised
 from penstock.testing.strategies import cuts, disordered_times
-from tests.runtime.test_lives import COLUMNS, WINDOWS, run_in_any_order
+from tests.runtime.test_lives import WINDOWS, lived_streams, run_in_any_order
 
 ALTERED: dict[str, dict[str, Any]] = {
     "lasting": {"duration": 4},
@@ -57,10 +57,7 @@ QUERIES = [
 @functools.cache
 def query(sql: str) -> LocalQuery:
     """Over streams with lives, some altered, some altered and merged."""
-    flow = pk.Flow()
-    for name in ("s", "r", "a", "b"):
-        flow.stream(name, iter(()), time="vs", schema=COLUMNS, progress=pk.bounded(10**6), lives=True)
-    flow.merge("m", ["a", "b"], policy="first seen")
+    flow = lived_streams()
     for name, how in ALTERED.items():
         flow.alter(name, "s", **how)
     flow.alter("twice", "longer", at_most=5, shift=1).alter("merged", "m", duration=3)

@@ -49,14 +49,18 @@ QUERIES = [
 ]
 
 
-@functools.cache
-def query(sql: str) -> LocalQuery:
-    """Bound once; every run of it begins anew."""
+def lived_streams() -> pk.Flow:
+    """Streams with lives, two of them merged."""
     flow = pk.Flow()
     for name in ("s", "r", "a", "b"):
         flow.stream(name, iter(()), time="vs", schema=COLUMNS, progress=pk.bounded(10**6), lives=True)
-    flow.merge("m", ["a", "b"], policy="first seen")
-    made = flow.query(sql)
+    return flow.merge("m", ["a", "b"], policy="first seen")
+
+
+@functools.cache
+def query(sql: str) -> LocalQuery:
+    """Bound once; every run of it begins anew."""
+    made = lived_streams().query(sql)
     assert isinstance(made, LocalQuery)
     return made
 

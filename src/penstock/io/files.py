@@ -18,7 +18,7 @@ import pyarrow.parquet
 from penstock.errors import SourceError, StreamError
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
-from penstock.model.formats import KNOWN, TextFormat, check_delimiter, file_kind, text_format
+from penstock.model.formats import TextFormat, check_delimiter, one_kind, text_format
 from penstock.model.lines import BOM, conform_lines, header_names, parse_fields, parse_objects
 from penstock.model.schema import Schema, timed
 from penstock.model.shapes import Shapes, join_shapes, schema_of_shapes, shapes_of_objects, shapes_of_table
@@ -56,21 +56,6 @@ def check_not_read(target: str | os.PathLike[str], given: Mapping[str, Sequence[
                 got=f"{os.fspath(target)}, and {stream} reads {read}",
                 hint="write to a file outside of it",
             )
-
-
-def kind_of(paths: list[str]) -> str:
-    """The one kind of some files."""
-    kinds = {}
-    for path in paths:
-        kind = file_kind(path)
-        if kind is None:
-            raise SourceError("The kind of file is not known.", got=path, hint=KNOWN)
-        kinds[kind] = path
-    if len(kinds) != 1:
-        raise SourceError(
-            "The files are of different kinds.", got=", ".join(sorted(kinds)), hint="declare one stream per kind"
-        )
-    return next(iter(kinds))
 
 
 # Lines
@@ -188,7 +173,7 @@ def file_source_schema(
     paths: list[Place], time: str, declared: Schema | None, delimiter: str | None, time_format: str | None
 ) -> tuple[str, TextFormat | None, Schema]:
     """The kind of some files, how their lines are read, and the schema of the stream."""
-    kind = kind_of([p.path for p in paths])
+    kind = one_kind([p.path for p in paths])
     if delimiter is not None:
         check_delimiter(delimiter, kind)
     form = None if kind == "parquet" else text_format(kind, paths[0].path, delimiter)

@@ -6,9 +6,10 @@ large files by, so both engines read the same records; a quoted field that runs 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.errors import StreamError
+from penstock.errors import SourceError, StreamError
 
 _ENDINGS = {
     ".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
@@ -20,6 +21,21 @@ def file_kind(path: str) -> str | None:
     """`parquet`, `csv` or `jsonl`; None if the ending is not known."""
     bare = path.lower().removesuffix(".gz")
     return next((kind for ending, kind in _ENDINGS.items() if bare.endswith(ending)), None)
+
+
+def one_kind(paths: Iterable[str]) -> str:
+    """The one kind of some files."""
+    kinds: dict[str, str] = {}
+    for path in paths:
+        kind = file_kind(path)
+        if kind is None:
+            raise SourceError("The kind of file is not known.", got=path, hint=KNOWN)
+        kinds[kind] = path
+    if len(kinds) != 1:
+        raise SourceError(
+            "The files are of different kinds.", got=", ".join(sorted(kinds)), hint="declare one stream per kind"
+        )
+    return next(iter(kinds))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
 from penstock.model.time import Domain, show_span
 from penstock.plan.integrity import check_count, check_lengths
-from penstock.plan.node import Nary, Unary
+from penstock.plan.node import Nary, SameColumns, Unary
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,8 @@ class Merge(Nary):
 
 
 @dataclass(frozen=True)
-class Settle(Unary):
+class Settle(SameColumns):
     """Events once they can no longer change, in order of start (the papers' Cleanse)."""
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The input's."""
-        return self.input.schema
 
     @property
     def takes_revisions(self) -> bool:

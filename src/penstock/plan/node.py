@@ -90,6 +90,16 @@ class Unary(Node):
 
 
 @dataclass(frozen=True)
+class SameColumns(Unary):
+    """A node out of which come the columns that go in."""
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
 class Nary(Node):
     """A node over streams of one schema."""
 

@@ -18,7 +18,7 @@ from penstock.plan.aggregate_nodes import WINDOW_FIELDS, GroupAggregate, WindowA
 from penstock.plan.expressions import Column, Expression, columns_in, worded
 from penstock.plan.integrity import check_column, check_predicate, check_reads
 from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
-from penstock.plan.node import Nary, Node, Unary
+from penstock.plan.node import Nary, Node, SameColumns, Unary
 
 __all__ = [
     "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Distinct", "Ends", "GroupAggregate", "Merge", "Nary", "Node",
@@ -121,7 +121,7 @@ class NumberRows(Unary):
 
 
 @dataclass(frozen=True)
-class Select(Unary):
+class Select(SameColumns):
     """The rows for which the predicate is true."""
 
     predicate: Expression
@@ -129,11 +129,6 @@ class Select(Unary):
     def __post_init__(self) -> None:
         """The predicate is a condition on columns of the input."""
         check_predicate("Select", self.predicate, self.input.schema)
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The input's."""
-        return self.input.schema
 
     @property
     def takes_revisions(self) -> bool:
@@ -249,13 +244,8 @@ class Union(Nary):
 
 
 @dataclass(frozen=True)
-class Distinct(Unary):
+class Distinct(SameColumns):
     """Duplicates among the rows valid at one instant leave one row (DupElim)."""
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The input's."""
-        return self.input.schema
 
     @cached_property
     def properties(self) -> StreamProperties:

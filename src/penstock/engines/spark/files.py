@@ -27,7 +27,7 @@ from penstock.engines.spark.types import schema_from_spark, spark_ddl
 from penstock.errors import SourceError, StreamError
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
-from penstock.model.formats import KNOWN, TextFormat, check_delimiter, file_kind, text_format
+from penstock.model.formats import TextFormat, check_delimiter, one_kind, text_format
 from penstock.model.lines import BOM, conform_lines, header_names, parse_fields, parse_objects
 from penstock.model.schema import Schema, timed
 from penstock.model.shapes import Shapes, join_shapes, schema_of_shapes, shapes_of_objects, shapes_of_table
@@ -65,7 +65,7 @@ def open_files(
     """The files of a stream."""
     paths = [path for p in given for path in _paths(spark, place_of(p))]
     files = _listed(spark, paths, given)
-    kind = _kind(files)
+    kind = one_kind(files)
     if delimiter is not None:
         check_delimiter(delimiter, kind)
     if kind == "parquet":
@@ -108,20 +108,6 @@ def _listed(spark: SparkSession, paths: list[str], given: list[str]) -> list[str
     if not files:
         raise SourceError("There is no such file.", got=", ".join(given), hint="the folder is empty")
     return sorted(unquote(f) for f in files)
-
-
-def _kind(files: list[str]) -> str:
-    kinds: dict[str, str] = {}
-    for path in files:
-        kind = file_kind(path)
-        if kind is None:
-            raise SourceError("The kind of file is not known.", got=path, hint=KNOWN)
-        kinds[kind] = path
-    if len(kinds) != 1:
-        raise SourceError(
-            "The files are of different kinds.", got=", ".join(sorted(kinds)), hint="declare one stream per kind"
-        )
-    return next(iter(kinds))
 
 
 def _require(schema: Schema, known: list[str], kind: str) -> None:
