@@ -170,6 +170,14 @@ def test_a_plan_travels_whole() -> None:
     assert pickle.loads(pickle.dumps(planned)) == planned
 
 
+def test_explain_speaks_in_the_words_of_the_query() -> None:
+    sql = f"SELECT count(DISTINCT v + 1) AS n {WINDOW} FROM s GROUP BY upper(g) HAVING max(v) > 1"
+    shown = explain(in_process(plan(sql), catalog()))
+    assert "__" not in shown
+    assert "key (upper(g), wid)" in shown
+    assert "count(DISTINCT (v + 1)) may take more room the more values there are" in shown
+
+
 def test_a_query_runs_what_it_explains() -> None:
     flow = pk.Flow().stream("s", [{"t": 1, "v": 2}], time="t")
     q = flow.query("SELECT sum(v) AS v [RANGE 6, SLIDE 2, WA t] FROM s")

@@ -6,7 +6,7 @@ whether a way of migrating is valid. Each is a promise: where nothing is known, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import StreamError
@@ -48,8 +48,8 @@ class StreamProperties:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
                 raise StreamError(f"{name} is a number of ticks.", got=repr(value)[:200], hint="or None")
 
-    def describe(self) -> list[str]:
-        """The promises in words."""
+    def describe(self, called: Mapping[str, str] | None = None) -> list[str]:
+        """The promises in words; `called` says what columns are called, if not by their names."""
         words = []
         if self.strictly_ordered:
             words.append("strictly ordered")
@@ -61,7 +61,7 @@ class StreamProperties:
             words.append("disordered")
         words.append("insert-only" if self.insert_only else "with adjusts")
         if self.key is not None:
-            words.append(f"key ({', '.join(sorted(self.key))})")
+            words.append(f"key ({', '.join(sorted((called or {}).get(name, name) for name in self.key))})")
         if self.deterministic_ties:
             words.append("deterministic ties")
         words.append(f"lifetime <= {self.lifetime} ticks" if self.lifetime is not None else "unbounded lifetime")

@@ -15,7 +15,8 @@ def explain(plan: Physical, *, properties: bool = True) -> str:
         bar = "|  " if at.inputs else "   "
         lines.append(f"{stem}{bar}   {at.how}")
         if properties:
-            lines.append(f"{stem}{bar}   {', '.join(at.node.properties.describe())}")
+            called = dict(zip(at.node.schema.names, at.node.schema.shown_names, strict=True))
+            lines.append(f"{stem}{bar}   {', '.join(at.node.properties.describe(called))}")
         for i, below in enumerate(at.inputs):
             last = i == len(at.inputs) - 1
             visit(below, stem + "+- ", stem + ("   " if last else "|  "))

@@ -173,7 +173,7 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
 
 def _holistic(node: WindowAggregate | GroupAggregate, catalog: Catalog) -> str:
     """What is said of aggregates whose state grows with the values in it (thesis 6.2.2)."""
-    unbounded = [str(a) for a in node.aggregates if not record_of(a, catalog).bounded]
+    unbounded = [a.worded(node.input.schema) for a in node.aggregates if not record_of(a, catalog).bounded]
     return f"{', '.join(unbounded)} may take more room the more values there are" if unbounded else ""
 
 
