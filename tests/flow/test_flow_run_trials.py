@@ -14,7 +14,7 @@ import pytest
 
 import penstock as pk
 from penstock.errors import PenstockError, SourceError, StreamError
-from penstock.flow.run import FAILED, FINISHED, STOPPED
+from penstock.flow.run import FAILED, FINISHED, RUNNING, STOPPED
 from penstock.model.batch import Batch
 
 S = "t bigint, k bigint, size bigint"
@@ -119,7 +119,8 @@ def test_dead_letters_are_those_of_the_querys_own_operators() -> None:
     assert found == {"q1": (10, 10), "q2": (2, 2), "q3": (0, 0), "q4": (5, 5)}
 
 
-def test_a_sink_that_fails_while_its_query_leaves_is_told() -> None:
+@pytest.mark.parametrize("fails_when", ["leaving", "about to leave"])
+def test_a_sink_that_fails_while_its_query_leaves_is_told(fails_when: str) -> None:
     tap = Tap()
     flow = pk.Flow().stream("s", tap, time="t", schema=S)
     go, inside = threading.Event(), threading.Event()
@@ -139,11 +140,13 @@ def test_a_sink_that_fails_while_its_query_leaves_is_told() -> None:
         with pytest.raises(PenstockError):
             run.remove("q")
 
+    left = run.runs["q"]
     leaving = threading.Thread(target=leave)
     leaving.start()
+    while fails_when == "leaving" and (left.status == RUNNING or not left._pending):
+        pass  # until there is more for the sink, which the thread that is in it takes
     go.set()
     leaving.join(30)
-    left = run.runs["q"]
     with pytest.raises(PenstockError, match="sink of the results failed"):
         left.wait(30)
     assert left.status == FAILED

@@ -140,7 +140,7 @@ class FlowRun(BackgroundRun[Named]):
                 del self.runs[name]
         with run._handing:
             try:
-                while error is None and run._pending:
+                while error is None and run._broken is None and run._pending:
                     run._results.take(run._pending.popleft())
             except BaseException as failure:
                 error = as_ours(failure, run.name)

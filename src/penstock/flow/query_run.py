@@ -38,6 +38,8 @@ class QueryRun(Run):
         self._left = threading.Event()
         self._is_removed = False
         self._error: PenstockError | None = None
+        self._broken: PenstockError | None = None
+        """What its sink has raised; nothing is handed to it from then on."""
         self._from: int | None = None
         self._nodes: list[GraphNode] = []
         self._streams: list[str] = []
@@ -99,11 +101,12 @@ class QueryRun(Run):
         if not self._handing.acquire(blocking=wait):
             return False
         try:
-            while self._pending and not self._left.is_set():
+            while self._pending and self._broken is None and not self._left.is_set():
                 try:
                     self._results.take(self._pending.popleft())
                 except BaseException as error:
-                    self._flow_run._remove(self, publish=False, error=as_ours(error, self.name))
+                    self._broken = as_ours(error, self.name)  # for whoever is letting the query go already
+                    self._flow_run._remove(self, publish=False, error=self._broken)
         finally:
             self._handing.release()
         return True
@@ -113,9 +116,9 @@ class QueryRun(Run):
         with self._handing:
             if self._left.is_set():  # it was let go just when the run came to its end, or the other way round
                 return
-            self._error = error
+            self._error = error or self._broken
             try:
-                if whole and error is None:
+                if whole and self._error is None:
                     self._results.sink.close()
                 else:
                     self._results.sink.abandon()
