@@ -8,6 +8,7 @@ every pane per promise, and work for the numbers of the groups alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +16,12 @@ import numpy as np
 from penstock.model.time import MIN_TICK
 from penstock.operators.aggregates.chosen import AHEAD, Chosen, Key
 from penstock.operators.aggregates.group_codes import GroupCodes
-from penstock.operators.aggregates.measures import Array
+from penstock.operators.aggregates.measures import Array, Measure
+from penstock.operators.aggregates.pane_numbers import Pane, read_pane
 from penstock.operators.aggregates.slide import Slide
-from penstock.operators.aggregates.sliding_total import Pane, SlidingTotal
+from penstock.operators.aggregates.sliding_total import SlidingTotal
 from penstock.operators.aggregates.window_tables import Block
+from penstock.operators.aggregates.word_table import UNKNOWN
 from penstock.operators.state import MemoryPages, Pages
 from penstock.operators.windows.sliding import Sliding
 
@@ -38,9 +41,9 @@ class Ahead:
         if not firsts:
             return None
         by_code = np.full(len(codes), MIN_TICK, np.int64)
-        for key, first in firsts.items():
-            if key in codes.codes:
-                by_code[codes.codes[key]] = first
+        found = codes.find(list(firsts))
+        known = found != UNKNOWN
+        by_code[found[known]] = np.fromiter(firsts.values(), np.int64)[known]
         return Ahead(firsts, by_code)
 
     def without(self, block: Block) -> Block:
@@ -68,18 +71,22 @@ class GroupsPart:
     own: Array
     """The codes that the groups have among all."""
     codes: GroupCodes
+    among: int
+    """How many groups have a code among all."""
     state: Slide
     pages: MemoryPages
 
     @staticmethod
-    def of(state: Slide, pages: Pages, codes: GroupCodes, chosen: Chosen) -> GroupsPart | None:
+    def of(
+        state: Slide, pages: Pages, codes: GroupCodes, measures: Sequence[Measure], chosen: Chosen
+    ) -> GroupsPart | None:
         """What the panes hold of the groups; None if nothing."""
-        own = np.array(sorted(codes.codes[key] for key in chosen.of(codes.codes)), np.int64)
+        own = codes.chosen(chosen)
         if not len(own):
             return None
-        part = GroupsPart(own, codes.keep(own), Slide(closed=state.closed), MemoryPages())
+        part = GroupsPart(own, codes.keep(own), len(codes), Slide(closed=state.closed), MemoryPages())
         for pane in state.panes:
-            held, numbers = pages.get(f"p{pane}")
+            held, numbers = read_pane(pages, pane, measures)
             at = _places(held, own)
             if len(at):
                 part.pages.put(f"p{pane}", (np.searchsorted(own, held[at]), [n[at] for n in numbers]))
@@ -107,13 +114,11 @@ class GroupsPart:
                     firsts[key] = first
         _keep(pages, firsts)
 
-    @staticmethod
-    def _leave(state: Slide, pages: Pages, sliding: SlidingTotal, pane: int, members: Array) -> None:
+    def _leave(self, state: Slide, pages: Pages, sliding: SlidingTotal, pane: int, members: Array) -> None:
         held: Pane = pages.get(f"p{pane}")
         codes, numbers = held
         at = _places(codes, members)
-        sliding.drop(state.totals, pane, codes[at], [n[at] for n in numbers], pages)
-        state.holders[codes[at]] -= 1
+        sliding.drop(state.totals, pane, self.among, (codes[at], [n[at] for n in numbers]), pages)
         if len(at) == len(codes):
             pages.delete(f"p{pane}")
             state.panes.remove(pane)

@@ -23,17 +23,18 @@ from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
+from penstock.operators.aggregates.cells import Cells
 from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.aggregates.closing_groups import Ahead, GroupsPart
 from penstock.operators.aggregates.emission import PORTION, promised_ends
 from penstock.operators.aggregates.group_codes import GroupCodes
-from penstock.operators.aggregates.measures import Array, Measure, Result, infinite, values_of
-from penstock.operators.aggregates.pane_numbers import compress, put_together, sized
+from penstock.operators.aggregates.measures import Array, Measure, Result, infinite
+from penstock.operators.aggregates.pane_numbers import Pane, as_one, put_in_pane, runs_of
 from penstock.operators.aggregates.pane_windows import PaneWindows
 from penstock.operators.aggregates.row_code import Groups, absorber
 from penstock.operators.aggregates.row_tables import RowTables
 from penstock.operators.aggregates.slide import Slide
-from penstock.operators.aggregates.sliding_total import Pane, SlidingTotal
+from penstock.operators.aggregates.sliding_total import SlidingTotal
 from penstock.operators.aggregates.window_tables import Block, WindowTables
 from penstock.operators.operator import BoundMemory, Operator, Outputs
 from penstock.operators.windows.sliding import Sliding
@@ -48,7 +49,7 @@ class ColumnarAggregate(Operator):
     """A windowed aggregate whose measures are numbers."""
 
     kind = "columnar panes"
-    version = 2
+    version = 3
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class ColumnarAggregate(Operator):
         self.window, self.keys, self.key_schema = window, keys, key_schema
         self.measures, self.results = measures, results
         self.sliding = SlidingTotal(measures)
+        self._cells = Cells(measures)
         self.passed_on = BoundMemory()
         self.absorb, self._forget_pane = absorber(window, time, keys, measures, self._start_pane)
         self._windows = PaneWindows(window, self.sliding)
@@ -86,7 +88,7 @@ class ColumnarAggregate(Operator):
     def codes(self) -> GroupCodes:
         """The codes of the groups, from their page on first use."""
         if self._codes is None:
-            self._codes = GroupCodes(self.key_schema, self.pages.get("keys") or ())
+            self._codes = self.pages.get("keys") or GroupCodes(self.key_schema)
             self._kept_codes = len(self._codes)
         return self._codes
 
@@ -123,7 +125,7 @@ class ColumnarAggregate(Operator):
             return
         state = self._state()
         for pane, groups in pending.items():
-            codes = np.fromiter(map(self.codes.code, groups), np.int64, count=len(groups))
+            codes = self.codes.encode_keys(list(groups))
             order = np.argsort(codes, kind="stable")
             columns = list(zip(*groups.values(), strict=True))
             arrays: list[Array] = []
@@ -134,31 +136,16 @@ class ColumnarAggregate(Operator):
                 dtype = object if state.is_wide(measure) else measure.dtype
                 arrays.append(np.array(raw, dtype)[order])
             with infinite():
-                self._put_in_pane(state, pane, codes[order], arrays)
+                self._put_in_pane(state, pane, (codes[order], arrays))
         self.pages.delete("pending")
         self._save(state)
 
     def _take_columns(self, batch: Batch) -> None:
         state = self._state()
         panes = self.window.panes_of(batch.times())
-        first = int(panes.min())
         codes = self.codes.encode([batch.table.column(i) for i in self.keys], len(batch))
-        groups = len(self.codes)
-        present, slots = compress(panes - first)
-        slots = slots * groups + codes
-        size = len(present) * groups
-        cells: Array | None = None
-        if size > max(4 * len(batch), 1 << 20):
-            cells, slots = np.unique(slots, return_inverse=True)
-            size = len(cells)
-        gathered = self._gather(batch, slots, size, state, int(present[-1]) + first)
-        if cells is None:
-            cells = np.flatnonzero(gathered[0])
-            gathered = [g[cells] for g in gathered]
-        edges = np.searchsorted(cells, np.arange(len(present) + 1) * groups)
-        for at, pane in enumerate((present + first).tolist()):
-            lo, hi = int(edges[at]), int(edges[at + 1])
-            self._put_in_pane(state, pane, cells[lo:hi] - at * groups, [g[lo:hi] for g in gathered])
+        for pane, cells in self._cells.of(batch, panes, codes, len(self.codes), state):
+            self._put_in_pane(state, pane, cells)
         self._save(state)
 
     def take_panes(self, panes: Array, keys: Sequence[pa.ChunkedArray], numbers: Sequence[Array]) -> None:
@@ -179,42 +166,12 @@ class ColumnarAggregate(Operator):
             sorted_numbers.append((given.astype(object) if wide else given)[order])
         for pane, lo, hi in zip(present.tolist(), edges, edges[1:], strict=False):
             with infinite():
-                self._put_in_pane(state, pane, codes[lo:hi], [n[lo:hi] for n in sorted_numbers])
+                self._put_in_pane(state, pane, (codes[lo:hi], [n[lo:hi] for n in sorted_numbers]))
         self._save(state)
 
-    def _gather(self, batch: Batch, slots: Array, size: int, state: Slide, last: int) -> list[Array]:
-        """The numbers of a batch, whose last pane is `last`."""
-        columns: dict[int, tuple[Array, Array | None]] = {}
-        for measure in self.measures:
-            if measure.column is not None and measure.column not in columns:
-                columns[measure.column] = values_of(batch, measure.column)
-        for measure in self.measures:
-            if measure.kind == "sum" and not measure.is_float:
-                values = columns[measure.column][0]  # type: ignore[index]
-                state.weigh(last, max(abs(int(values.min())), abs(int(values.max()))) * len(values))
-        rows = self.measures[0].gather(slots, size, None, None, wide=False)
-        gathered = [rows]
-        for measure in self.measures[1:]:
-            values, valid = columns[measure.column]  # type: ignore[index]
-            if measure.kind == "count" and valid is None:
-                gathered.append(rows)
-            else:
-                wide = state.is_wide(measure)
-                gathered.append(measure.gather(slots, size, values, valid, wide=wide))
-        return gathered
-
-    def _put_in_pane(self, state: Slide, pane: int, codes: Array, numbers: list[Array]) -> None:
-        before: Pane | None = self.pages.get(f"p{pane}")
-        fresh = codes
-        if before is None:
-            at = bisect_left(state.panes, pane)
-            state.panes.insert(at, pane)
-        else:
-            fresh = np.setdiff1d(codes, before[0], assume_unique=True)
-            codes, numbers = put_together(self.measures, before, (codes, numbers))
-        state.holders = sized(state.holders, len(self.codes))
-        state.holders[fresh] += 1
-        self.pages.put(f"p{pane}", (codes, numbers))
+    def _put_in_pane(self, state: Slide, pane: int, cells: Pane) -> None:
+        if put_in_pane(self.pages, pane, self.measures, cells):
+            state.panes.insert(bisect_left(state.panes, pane), pane)
 
     # Putting windows out
 
@@ -320,7 +277,7 @@ class ColumnarAggregate(Operator):
             return
         self._settle()
         state = self._state()
-        part = GroupsPart.of(state, self.pages, self.codes, chosen)
+        part = GroupsPart.of(state, self.pages, self.codes, self.measures, chosen)
         if part is None:
             return
         last = self.window.last_of_pane(part.state.panes[-1])
@@ -353,18 +310,24 @@ class ColumnarAggregate(Operator):
 
     def _give_up(self, state: Slide, first_needed: int) -> None:
         """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""
-        self.sliding.retire(state.totals, state.panes, first_needed, self.pages)
+        self.sliding.retire(state.totals, state.panes, first_needed, len(self.codes), self.pages)
         cut = bisect_left(state.panes, first_needed)
         for pane in state.panes[:cut]:
-            state.holders[self.pages.get(f"p{pane}")[0]] -= 1
             state.weights.pop(pane, None)
             self.pages.delete(f"p{pane}")
         state.panes = state.panes[cut:]
         self._tidy(state)
 
     def _tidy(self, state: Slide) -> None:
-        """Give the living groups new codes when most are of dead ones."""
-        live = np.flatnonzero(state.holders > 0)
+        """Give the living groups new codes when most are of dead ones; it is looked when there are twice as many."""
+        if len(self.codes) <= 2 * state.live + SPARE_CODES:
+            return
+        alive = np.zeros(len(self.codes), np.bool_)
+        for pane in state.panes:
+            for codes, _ in runs_of(self.pages.get(f"p{pane}")):
+                alive[codes] = True
+        live = np.flatnonzero(alive)
+        state.live = len(live)
         if len(self.codes) > 2 * len(live) + SPARE_CODES:
             self._renumber(state, live)
 
@@ -373,10 +336,10 @@ class ColumnarAggregate(Operator):
         lookup = np.full(len(self.codes), -1, np.int64)
         lookup[live] = np.arange(len(live))
         for pane in state.panes:
-            codes, numbers = self.pages.get(f"p{pane}")
-            self.pages.put(f"p{pane}", (lookup[codes], numbers))
-        self.sliding.renumber(state.totals, live, self.pages)
-        state.holders = state.holders[live]
+            page = self.pages.get(f"p{pane}")
+            runs = [(lookup[codes], numbers) for codes, numbers in runs_of(page)]
+            self.pages.put(f"p{pane}", runs if isinstance(page, list) else runs[0])
+        self.sliding.renumber(state.totals, lookup)
         self._codes = self.codes.keep(live)
         self._kept_codes = -1
 
@@ -386,15 +349,19 @@ class ColumnarAggregate(Operator):
         return self.pages.get("slide") or Slide()
 
     def to_plain(self, key: str, page: Any) -> Any:
-        """What is not in panes by name; panes, stacks, keys and pending rows are arrays and tables already."""
-        return page.to_plain() if key == "slide" else page
+        """What is not in panes by name, the keys as a table, panes as one run; others are arrays and tables already."""
+        if key in ("slide", "keys"):
+            return page.to_plain()
+        return as_one(self.measures, page) if key[0] == "p" and key[1:].lstrip("-").isdecimal() else page
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
+        if key == "keys":
+            return GroupCodes.from_plain(self.key_schema, data)
         return Slide.from_plain(data, version) if key == "slide" else data
 
     def _save(self, state: Slide) -> None:
         self.pages.put("slide", state)
         if len(self.codes) != self._kept_codes:
             self._kept_codes = len(self.codes)
-            self.pages.put("keys", list(self.codes.keys))
+            self.pages.put("keys", self.codes)

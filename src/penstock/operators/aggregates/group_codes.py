@@ -1,122 +1,219 @@
 """Groups as small numbers.
 
-Each combination of keys that is alive has a code, so that per-group numbers can sit in arrays.
+Each combination of keys that is alive has a code, so that per-group numbers can sit in arrays. A group is a row of
+words (`word_table`): a number, a time or a date is its own word, a text is the code that it has among the texts of its
+column (`text_codes`), and whatever else there is goes by its text. Nulls are a word of their own, once there is one.
+
+Cost: a batch costs its rows, however many groups there are. Kept: the words and the texts, and no Python objects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.model.batch import rows_of
+from penstock.model.batch import rows_of, ticks_of
 from penstock.model.schema import Schema
+from penstock.operators.aggregates.chosen import Chosen, Key
+from penstock.operators.aggregates.measures import Array
+from penstock.operators.aggregates.text_codes import TextCodes
+from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
 
-Key = tuple[Any, ...]
-DENSE_CODES = 1 << 22
-MAX_LOOKUP = 4
-"""Looking values up is cheap while there are at most so many groups per row."""
+Column: TypeAlias = "pa.ChunkedArray | pa.Array"
+_UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
 
 class GroupCodes:
-    """The codes of the groups seen; a plain list of keys is all there is to keep."""
+    """The codes of the groups seen."""
 
     def __init__(self, schema: Schema, keys: Sequence[Key] = ()) -> None:
         """`schema` is that of the key columns alone."""
         self.schema = schema
-        self.keys: list[Key] = list(keys)
-        self.codes: dict[Key, int] = {key: code for code, key in enumerate(self.keys)}
-        self._arrays: list[pa.Array] = []
+        self._types = [f.type.arrow for f in schema.fields]
+        self._texts = [None if _is_word(t) else TextCodes(_text_type(t)) for t in self._types]
+        self._rows = WordTable(max(len(self._types), 1))
+        if keys:
+            self._fill(self._arrays(keys), len(keys))
 
     def __len__(self) -> int:
         """How many groups have a code."""
-        return len(self.keys)
+        return len(self._rows)
 
-    def code(self, key: Key) -> int:
-        """The code of a group, a new one if it is new."""
-        code = self.codes.get(key)
-        if code is None:
-            code = self.codes[key] = len(self.keys)
-            self.keys.append(key)
-        return code
+    @property
+    def keys(self) -> list[Key]:
+        """The groups in the order of their codes."""
+        columns = self.columns(np.arange(len(self)))
+        return rows_of(pa.Table.from_arrays(columns, names=self.schema.names)) if columns else [()] * len(self)
 
-    def encode(self, columns: Sequence[pa.ChunkedArray], rows: int) -> np.ndarray:
-        """The code of every row."""
+    def encode(self, columns: Sequence[Column], rows: int) -> Array:
+        """The code of every row; groups that are new get one."""
         if not columns:
-            self.code(())
-            return np.zeros(rows, np.int64)
-        if len(columns) == 1 and len(self.keys) <= MAX_LOOKUP * rows:
-            return self._look_up(columns[0])
-        combined, dictionaries = _combine(columns)
-        sizes = [len(d) for d in dictionaries]
-        space = int(np.prod(sizes, dtype=object))
-        if space <= max(DENSE_CODES, 4 * rows):
-            present = np.flatnonzero(np.bincount(combined, minlength=space))
-            lookup = np.zeros(space, np.int64)
-            lookup[present] = self._codes_of(present, dictionaries, sizes)
-            codes: np.ndarray = lookup[combined]
+            return self._rows.encode([np.zeros(rows, np.int64)])
+        if len(columns) == 1 and self._texts[0] is not None:
+            values, indices = _distinct(columns[0])
+            codes: Array = self._encode([values], adds=True)[indices]
             return codes
-        present, inverse = np.unique(combined, return_inverse=True)
-        return self._codes_of(present, dictionaries, sizes)[inverse]
+        return self._encode(columns, adds=True)
 
-    def _look_up(self, column: pa.ChunkedArray) -> np.ndarray:
-        """By looking every value up among those known, after the new ones were made known."""
-        found = pc.index_in(column, value_set=self._values()[0])
-        if found.null_count:
-            new = pc.unique(column.filter(pc.is_null(found)))
-            for key in rows_of(pa.table([new], names=["key"])):
-                self.code(key)
-            found = pc.index_in(column, value_set=self._values()[0])
-        return np.asarray(found.to_numpy()).astype(np.int64)
+    def encode_keys(self, keys: Sequence[Key]) -> Array:
+        """The codes of some groups; those that are new get one."""
+        return self.encode(self._arrays(keys), len(keys))
 
-    def _codes_of(self, present: np.ndarray, dictionaries: list[pa.Array], sizes: list[int]) -> np.ndarray:
-        parts = []
-        rest = present
-        for dictionary, size in zip(reversed(dictionaries), reversed(sizes), strict=True):
-            parts.append(dictionary.take(pa.array(rest % size)))
-            rest = rest // size
-        table = pa.Table.from_arrays(parts[::-1], names=[str(i) for i in range(len(parts))])
-        return np.fromiter((self.code(key) for key in rows_of(table)), np.int64, count=len(present))
+    def find(self, keys: Sequence[Key]) -> Array:
+        """The codes of some groups, -1 for one that has none."""
+        if not self._types:
+            return self._rows.encode([np.zeros(len(keys), np.int64)], adds=False)
+        try:
+            return self._encode(self._arrays(keys), adds=False)
+        except _UNFIT:  # no group can have such a key
+            if len(keys) == 1:
+                return np.array([UNKNOWN])
+            return np.concatenate([self.find([key]) for key in keys])
 
-    def columns(self, codes: np.ndarray) -> list[pa.Array]:
+    def chosen(self, chosen: Chosen) -> Array:
+        """The codes of the groups that are meant, ascending."""
+        if chosen.key is not None:
+            found = self.find([chosen.key])
+            return np.asarray(found[found != UNKNOWN])
+        meant = np.ones(len(self), np.bool_)
+        for at, value in chosen.wanted:
+            try:
+                word, nulls = self._word(at, _array([value], self._types[at]), adds=False)
+            except _UNFIT:
+                return np.zeros(0, np.int64)
+            meant &= (self._rows.words[at].values == word[0]) & (self._nulls(at) == (nulls is not None))
+        return np.flatnonzero(meant)
+
+    def _encode(self, columns: Sequence[Column], *, adds: bool) -> Array:
+        return self._rows.encode(self._words(columns, adds=adds), adds=adds)
+
+    def _words(self, columns: Sequence[Column], *, adds: bool) -> list[Array]:
+        """The rows of some columns, word by word."""
+        words: list[Array] = []
+        missing: Array | None = None
+        for at, column in enumerate(columns):
+            word, nulls = self._word(at, column, adds=adds)
+            words.append(word)
+            if nulls is not None:
+                missing = np.zeros(len(word), np.int64) if missing is None else missing
+                missing |= nulls.astype(np.int64) << at
+        width = len(self._types)
+        if missing is not None and len(self._rows.words) == width:
+            self._rows.widen()
+        if len(self._rows.words) > width:
+            words.append(np.zeros(len(words[0]), np.int64) if missing is None else missing)
+        return words
+
+    def _word(self, at: int, column: Column, *, adds: bool) -> tuple[Array, Array | None]:
+        """The words of a column, and where it is null; None if nowhere."""
+        nulls = _booleans(pc.is_null(column)) if column.null_count else None
+        texts = self._texts[at]
+        if texts is None:
+            return _words_of(column if nulls is None else pc.fill_null(column, _zero(column.type))), nulls
+        values, indices = _distinct(column)
+        present = _booleans(pc.is_valid(values))
+        codes = np.zeros(len(values), np.int64)
+        codes[present] = texts.encode(_as_text(values.filter(pa.array(present))), adds=adds)
+        return codes[indices], nulls
+
+    def _nulls(self, at: int) -> Array:
+        """Per group whether a key is null."""
+        if len(self._rows.words) == len(self._types):
+            return np.zeros(len(self), np.bool_)
+        return np.asarray((self._rows.words[-1].values >> at) & 1 == 1)
+
+    def columns(self, codes: Array) -> list[pa.Array]:
         """The key columns of some codes."""
-        if not len(self.schema):
-            return []
-        taken = pa.array(codes)
-        return [values.take(taken) for values in self._values()]
+        return [self._column(at, codes) for at in range(len(self._types))]
 
-    def _values(self) -> list[pa.Array]:
-        """The key columns of all codes in order."""
-        if not self._arrays or len(self._arrays[0]) != len(self.keys):
-            columns = list(zip(*self.keys, strict=True)) or [()] * len(self.schema)
-            self._arrays = [_array(v, f.type.arrow) for v, f in zip(columns, self.schema.fields, strict=True)]
-        return self._arrays
+    def _column(self, at: int, codes: Array) -> pa.Array:
+        arrow, texts = self._types[at], self._texts[at]
+        words = self._rows.words[at].values[codes]
+        nulls = self._nulls(at)[codes] if len(self._rows.words) > len(self._types) else None
+        if texts is not None:
+            return texts.take(words, nulls).cast(arrow)
+        numbers = pa.array(words, mask=nulls)
+        return numbers.cast(pa.int32()).cast(arrow) if pa.types.is_date32(arrow) else numbers.cast(arrow)
 
-    def keep(self, live: np.ndarray) -> GroupCodes:
+    def keep(self, live: Array) -> GroupCodes:
         """Only the groups with these codes, renumbered in that order."""
-        return GroupCodes(self.schema, [self.keys[code] for code in live.tolist()])
+        kept = GroupCodes(self.schema)
+        kept._fill(self.columns(live), len(live))
+        return kept
+
+    def _fill(self, columns: Sequence[Column], groups: int) -> None:
+        """Where there are none yet: groups of which no two are the same get codes in their order."""
+        if groups:
+            self._rows.fill(self._words(columns, adds=True) if columns else [np.zeros(groups, np.int64)])
+
+    def _arrays(self, keys: Sequence[Key]) -> list[pa.Array]:
+        return [_array(v, t) for v, t in zip(zip(*keys, strict=True), self._types, strict=True)] if self._types else []
+
+    # State
+
+    def to_plain(self) -> Any:
+        """The key columns as a table; how many groups there are, where they have no key."""
+        if not self._types:
+            return len(self)
+        return pa.Table.from_arrays(self.columns(np.arange(len(self))), names=[str(i) for i in range(len(self._types))])
+
+    @staticmethod
+    def from_plain(schema: Schema, data: Any) -> GroupCodes:
+        """The other way; before version 3 of columnar panes it was a list of groups."""
+        if isinstance(data, list):
+            return GroupCodes(schema, data)
+        codes = GroupCodes(schema)
+        if isinstance(data, int):
+            codes._fill([], data)
+        else:
+            codes._fill(data.columns, data.num_rows)
+        return codes
+
+
+def _is_word(arrow: pa.DataType) -> bool:
+    """Whether a value fits a word as it is."""
+    is_number = pa.types.is_signed_integer(arrow) or pa.types.is_boolean(arrow)
+    return bool(is_number or pa.types.is_date32(arrow) or pa.types.is_timestamp(arrow))
+
+
+def _words_of(column: Column) -> Array:
+    arrow = column.type
+    if pa.types.is_timestamp(arrow):
+        return ticks_of(column)
+    numbers = column.cast(pa.int32()) if pa.types.is_date32(arrow) else column
+    return np.asarray(numbers.cast(pa.int64()).to_numpy())
+
+
+def _zero(arrow: pa.DataType) -> pa.Scalar:
+    return pa.scalar(0, pa.int32() if pa.types.is_date32(arrow) else pa.int64()).cast(arrow)
+
+
+def _booleans(values: Column) -> Array:
+    return np.asarray(values if isinstance(values, pa.ChunkedArray) else values.to_numpy(zero_copy_only=False))
+
+
+def _text_type(arrow: pa.DataType) -> pa.DataType:
+    return arrow if pa.types.is_binary(arrow) else pa.string()
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    return values if pa.types.is_binary(values.type) else values.cast(pa.string())
+
+
+def _distinct(column: Column) -> tuple[pa.Array, Array]:
+    """The different values of a column, null among them, and for each row which it has."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return encoded.dictionary, np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
 
 
 def _array(values: Sequence[Any], arrow: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(arrow):
         return pa.array(values, pa.int64()).cast(arrow)
     return pa.array(values, arrow)
-
-
-def _combine(columns: Sequence[pa.ChunkedArray]) -> tuple[np.ndarray, list[pa.Array]]:
-    """One number per row for its combination of values, and the values of each column in the order of their numbers."""
-    combined: np.ndarray | None = None
-    dictionaries = []
-    for column in columns:
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        encoded = pc.dictionary_encode(array, null_encoding="encode")
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        dictionaries.append(encoded.dictionary)
-        indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        combined = indices if combined is None else combined * len(encoded.dictionary) + indices
-    assert combined is not None
-    return combined, dictionaries

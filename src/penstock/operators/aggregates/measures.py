@@ -105,6 +105,23 @@ class Measure:
             self._ufunc.at(total, slots, values.astype(object) if total.dtype == object else values)
         return total
 
+    def gather_runs(self, starts: Array, rows: int, values: Array | None, valid: Array | None, *, wide: bool) -> Array:
+        """The same of rows in the order of their slots, of which each run, which begins at `starts`, becomes one."""
+        if self.kind == "rows" or (self.kind == "count" and valid is None):
+            return np.diff(starts, append=rows)
+        if self.kind == "count":
+            assert valid is not None
+            return np.add.reduceat(valid.astype(np.int64), starts)
+        assert values is not None
+        if self.kind == "moments":
+            return _runs_of_moments(starts, values.astype(np.float64), valid)
+        if wide:
+            values = values.astype(object)
+        if valid is not None:
+            values = np.where(valid, values, self.identity)
+        with np.errstate(invalid="ignore"):  # NaN is a value here
+            return values.copy() if len(starts) == rows else self._ufunc.reduceat(values, starts)
+
 
 def _combine_moments(left: Array, right: Array) -> Array:
     n = left[:, 0] + right[:, 0]
@@ -125,6 +142,18 @@ def _gather_moments(slots: Array, size: int, values: Array) -> Array:
         total = np.bincount(slots, weights=values, minlength=size)
         mean = np.divide(total, n, out=np.zeros(size), where=n > 0)
         squares = np.bincount(slots, weights=(values - mean[slots]) ** 2, minlength=size)
+    return np.stack([n, mean, squares], axis=1)
+
+
+def _runs_of_moments(starts: Array, values: Array, valid: Array | None) -> Array:
+    rows = len(values)
+    lengths = np.diff(starts, append=rows)
+    n = lengths.astype(np.float64) if valid is None else np.add.reduceat(valid.astype(np.float64), starts)
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = np.add.reduceat(values if valid is None else np.where(valid, values, 0.0), starts)
+        mean = np.divide(total, n, out=np.zeros(len(starts)), where=n > 0)
+        apart = (values - np.repeat(mean, lengths)) ** 2
+        squares = np.add.reduceat(apart if valid is None else np.where(valid, apart, 0.0), starts)
     return np.stack([n, mean, squares], axis=1)
 
 

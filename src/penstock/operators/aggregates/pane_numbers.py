@@ -1,7 +1,8 @@
-"""The numbers of panes: which panes a batch is in, and two lots of numbers of one pane put together.
+"""The numbers of panes: lots of numbers of one pane put together, and which panes a batch is in.
 
-A pane is the codes of its groups, ascending, and per measure an array of numbers. Putting panes together costs their
-groups.
+A pane is the codes of its groups, ascending, and per measure an array of numbers. What batches bring is kept as runs,
+each at most half as large as the one before it: those that are not are put together. So a row is moved a few times,
+however large its pane is. Whoever reads a pane finds it as one run, and so does whoever keeps it.
 """
 
 from __future__ import annotations
@@ -11,27 +12,70 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.operators.aggregates.measures import Array, Measure
-from penstock.operators.aggregates.sliding_total import Pane
+from penstock.operators.state import Pages
+
+Pane = tuple[Array, list[Array]]
+"""The codes of the groups in a pane, ascending, and per measure their numbers."""
+Runs = list[Pane]
+"""A pane to which several batches have come."""
+
+
+def put_in_pane(pages: Pages, pane: int, measures: Sequence[Measure], run: Pane) -> bool:
+    """Put numbers into a pane, whether there is one or not; whether it is new."""
+    before: Pane | Runs | None = pages.get(f"p{pane}")
+    if before is None:
+        pages.put(f"p{pane}", run)
+        return True
+    runs = [*before, run] if isinstance(before, list) else [before, run]
+    while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):
+        last = runs.pop()
+        runs[-1] = put_together(measures, runs[-1], last)
+    pages.put(f"p{pane}", runs if len(runs) > 1 else runs[0])
+    return False
+
+
+def read_pane(pages: Pages, pane: int, measures: Sequence[Measure]) -> Pane:
+    """A pane as one run."""
+    page: Pane | Runs = pages.get(f"p{pane}")
+    if isinstance(page, list):
+        page = as_one(measures, page)
+        pages.put(f"p{pane}", page)
+    return page
+
+
+def as_one(measures: Sequence[Measure], page: Pane | Runs) -> Pane:
+    """All runs of a pane put together."""
+    if isinstance(page, list):
+        *runs, one = page
+        for run in reversed(runs):
+            one = put_together(measures, run, one)
+        return one
+    return page
+
+
+def runs_of(page: Pane | Runs) -> Runs:
+    """The runs of a pane, as they are."""
+    return page if isinstance(page, list) else [page]
 
 
 def put_together(measures: Sequence[Measure], left: Pane, right: Pane) -> Pane:
     """The groups of both."""
     if len(left[0]) == len(right[0]) and np.array_equal(left[0], right[0]):
         return left[0], [m.combine(a, b) for m, a, b in zip(measures, left[1], right[1], strict=True)]
-    codes = np.union1d(left[0], right[0])
-    at_left, at_right = np.searchsorted(codes, left[0]), np.searchsorted(codes, right[0])
+    more, less = (left, right) if len(left[0]) >= len(right[0]) else (right, left)
+    at = np.searchsorted(more[0], less[0])
+    shared = more[0][np.minimum(at, len(more[0]) - 1)] == less[0]
+    new = ~shared
+    codes = np.insert(more[0], at[new], less[0][new])
+    # One that is in both stands behind as many new ones as are less than it.
+    places = (at + np.cumsum(new))[shared]
     merged = []
-    for measure, a, b in zip(measures, left[1], right[1], strict=True):
-        total = measure.neutral(len(codes), wide=object in (a.dtype, b.dtype))
-        total[at_left] = a
-        total[at_right] = measure.combine(total[at_right], b)
+    for measure, a, b in zip(measures, more[1], less[1], strict=True):
+        kept = a.astype(object) if b.dtype == object else a
+        total = np.insert(kept, at[new], b[new], axis=0)
+        total[places] = measure.combine(total[places], b[shared])
         merged.append(total)
     return codes, merged
-
-
-def sized(values: Array, size: int) -> Array:
-    """With zeros behind, if there are fewer."""
-    return values if len(values) >= size else np.concatenate([values, np.zeros(size - len(values), values.dtype)])
 
 
 def compress(panes: Array) -> tuple[Array, Array]:

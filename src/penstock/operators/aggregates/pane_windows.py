@@ -1,8 +1,8 @@
 """The windows of panes, one after the other, each as the total of its panes.
 
-A total slides over the panes (`sliding_total`), so a window costs the panes that enter and leave. Windows come in
-blocks, which are put together at once; a run of windows that hold the same panes has one total, which is repeated.
-Windows that hold no pane are passed over, however many there are.
+A total slides over the panes (`sliding_total`), so a window costs its groups and the panes that enter and leave. A
+window is a block; a run of windows that hold the same panes has one total, which is repeated.
+Windows that hold no pane are passed over, however many there are. Each block has the groups of its window alone.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.operators.aggregates.emission import PORTION
-from penstock.operators.aggregates.measures import Array
+from penstock.operators.aggregates.pane_numbers import Pane, read_pane
 from penstock.operators.aggregates.slide import Slide
 from penstock.operators.aggregates.sliding_total import SlidingTotal
-from penstock.operators.aggregates.window_tables import Block, of_groups
+from penstock.operators.aggregates.window_tables import Block
 from penstock.operators.state import Pages
 from penstock.operators.windows.sliding import Sliding
 
-BLOCK = 64
-"""So many windows are put together at a time."""
 ALIKE = 8
 """From so many windows on that hold the same panes, they are put together as one."""
 
@@ -35,9 +33,7 @@ class PaneWindows:
     sliding: SlidingTotal
 
     def blocks(self, state: Slide, end: int, pages: Pages, size: int) -> Iterator[Block]:
-        """The windows that have groups, in blocks; there are `size` groups, and the panes are in `pages`."""
-        wids: list[int] = []
-        block: list[list[Array]] = []
+        """The windows that have groups, in blocks; `size` groups have a code, and the panes are in `pages`."""
         wid = self.window.first_of_pane(state.panes[0])
         if state.closed is not None:
             wid = max(wid, state.closed)
@@ -48,35 +44,26 @@ class PaneWindows:
                 wid = max(wid + 1, self.window.first_of_pane(state.panes[hi])) if hi < len(state.panes) else end
                 continue
             if self.window.panes_per_window == 1:
-                codes, numbers = pages.get(f"p{state.panes[lo]}")
-                yield np.full(len(codes), wid), codes, numbers
-                wid += 1
-                continue
-            numbers = self.sliding.advance(state.totals, state.panes, lo, hi, size, pages)
-            following = min(self._next_change(state.panes, lo, hi), end)
-            if following - wid < ALIKE:
-                wids.append(wid)
-                block.append([n.copy() for n in numbers])
-            if len(block) == BLOCK or (block and following - wid >= ALIKE):
-                yield of_groups(wids, block)
-                wids, block = [], []
+                window = read_pane(pages, state.panes[lo], self.sliding.measures)
+                following = wid + 1
+            else:
+                window = self.sliding.advance(state.totals, state.panes, lo, hi, size, pages)
+                following = min(self._next_change(state.panes, lo, hi), end)
             if following - wid >= ALIKE:
-                yield from self._alike(wid, following, numbers)
+                yield from self._alike(wid, following, window)
                 wid = following
             else:
+                yield np.full(len(window[0]), wid), *window
                 wid += 1
-        if block:
-            yield of_groups(wids, block)
 
     def _next_change(self, panes: list[int], lo: int, hi: int) -> int:
         """The first window after one with these panes that has others."""
         loses = self.window.last_of_pane(panes[lo]) + 1
         return loses if hi == len(panes) else min(loses, self.window.first_of_pane(panes[hi]))
 
-    def _alike(self, wid: int, end: int, numbers: list[Array]) -> Iterator[Block]:
+    def _alike(self, wid: int, end: int, window: Pane) -> Iterator[Block]:
         """A run of windows that hold the same panes, and so the same numbers."""
-        codes = np.flatnonzero(numbers[0])
-        present = [n[codes] for n in numbers]
+        codes, present = window
         step = max(PORTION // len(codes), 1)
         for start in range(wid, end, step):
             count = min(step, end - start)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.model.batch import Row
+from penstock.operators.aggregates.chosen import Key
 from penstock.operators.aggregates.functions import (
     check_bigint,
     combine_moments,
@@ -20,7 +21,6 @@ from penstock.operators.aggregates.functions import (
     least,
     lift_moments,
 )
-from penstock.operators.aggregates.group_codes import Key
 from penstock.operators.aggregates.measures import Measure, Result
 from penstock.operators.windows.sliding import Sliding
 

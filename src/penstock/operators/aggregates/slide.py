@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.operators.aggregates.measures import SAFE, Array, Measure
+from penstock.operators.aggregates.measures import SAFE, Measure
 from penstock.operators.aggregates.sliding_total import Totals
 
 
@@ -24,8 +24,8 @@ class Slide:
     closed: int | None = None
     """The first window not yet put out."""
     totals: Totals = field(default_factory=Totals)
-    holders: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Per group: in how many panes it is."""
+    live: int = 0
+    """How many groups were in panes when it was last looked at."""
     weights: dict[int, int] = field(default_factory=dict)
     """No sum of integers over living panes can be greater than these together; each goes with the pane it is under."""
 
@@ -43,10 +43,17 @@ class Slide:
 
     @staticmethod
     def from_plain(data: dict[str, Any], version: int) -> Slide:
-        """The other way. Version 1 kept whole totals with every pane, which are made anew at the next window."""
+        """The other way.
+
+        Version 1 kept whole totals with every pane, which are made anew at the next window; up to version 2 totals
+        were of all groups that had a code, and it was counted in how many panes each group is.
+        """
         totals = data["totals"]
         if version == 1:
             inside, added, stack = totals["inside"], totals["added"], totals["stack"]
             ends = {"first": inside[0], "last": inside[-1]} if inside else {}
             totals = {"added": added, "stack": stack, **ends}
+        if version <= 2:
+            data = {name: value for name, value in data.items() if name != "holders"}
+            totals = {**totals, "groups": np.arange(len(totals["added"].get(0, ())))}
         return Slide(**{**data, "totals": Totals(**totals)})

@@ -6,8 +6,11 @@ those before them: it is made from the last of them to the first, and with each 
 its groups were without it, so that a pane leaves by putting them back. When all of these have left, the panes that
 entered take their place.
 
-A window costs a few array operations over the groups, amortised, however many panes it has. What is kept besides the
-panes is a number per group, and the notes, which together are no larger than the panes.
+Totals are kept of the groups that are in the window, each in a place of its own, and of no others: a group that comes
+is given the next place, and when more places are of groups that have left than of others, these move together. So a
+window costs a few array operations over its groups and over the panes that enter and leave, amortised, however many
+panes it has and however many groups there are. What is kept besides the panes is a number per group in the window, and
+the notes, which together are no larger than the panes.
 """
 
 from __future__ import annotations
@@ -16,13 +19,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from penstock.operators.aggregates.measures import Array, Measure
+from penstock.operators.aggregates.pane_numbers import Pane, read_pane
 from penstock.operators.state import Pages
 
+SPARE_PLACES = 256
+"""So many places of groups that have left, and as many again as are of others, may wait before these move together."""
 STACK_PAGE = 32
 """The notes of so many panes are kept in one page, since they are written at once and read in order."""
-Pane = tuple[Array, list[Array]]
-"""The codes of the groups in a pane, ascending, and per measure their numbers."""
 
 
 @dataclass
@@ -33,6 +39,8 @@ class Totals:
     """The first pane in the total; None if there is none."""
     last: int = 0
     """The last one."""
+    groups: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The codes of the groups in the total, by their places."""
     added: dict[int, Array] = field(default_factory=dict)
     """Per measure that can be taken out: the total."""
     entered: dict[int, Array] = field(default_factory=dict)
@@ -52,37 +60,41 @@ class SlidingTotal:
         """What is totalled."""
         self.measures = measures
         self.others = [at for at, m in enumerate(measures) if not m.is_invertible]
+        # Where each group is in the total: made anew from the total when it is of another one.
+        self._places = np.zeros(0, np.int32)
+        self._placed: Array | None = None
 
-    def advance(self, totals: Totals, panes: list[int], lo: int, hi: int, size: int, pages: Pages) -> list[Array]:
-        """Per measure the numbers of all `size` groups in the window that holds the panes from `lo` to `hi`.
+    def advance(self, totals: Totals, panes: list[int], lo: int, hi: int, size: int, pages: Pages) -> Pane:
+        """The groups of the window that holds the panes from `lo` to `hi`, and their numbers; `size` have a code.
 
         Windows come in order, so panes leave at one end and enter at the other, and what is between is not looked at.
-        The arrays may be the totals themselves: copy what is to be kept.
         """
-        self._grow(totals, size)
+        places = self._places_of(totals, size)
         first = panes[lo]
         entering = lo
         if totals.first is not None:
             for pane in panes[bisect_left(panes, totals.first) : min(lo, bisect_left(panes, totals.last + 1))]:
-                self._leave(totals, pane, pages)
+                self._leave(totals, pane, pages, places)
             if totals.last >= first:
                 entering = bisect_left(panes, totals.last + 1, lo)
         anew = totals.turned is None or first >= totals.turned
         for pane in panes[entering:hi]:
-            self._enter(totals, pane, pages, with_others=not anew)
+            self._enter(totals, pane, pages, places, with_others=not anew)
         totals.first, totals.last = first, panes[hi - 1]
         if self.others and anew:
-            self._turn(totals, panes[lo:hi], size, pages)
+            self._turn(totals, panes[lo:hi], pages, places)
         return self._numbers(totals, first)
 
-    def retire(self, totals: Totals, panes: list[int], first_needed: int, pages: Pages) -> None:
+    def retire(self, totals: Totals, panes: list[int], first_needed: int, size: int, pages: Pages) -> None:
         """Take out the panes before `first_needed`, which are about to be given up."""
         if totals.first is not None and totals.first < first_needed:
+            places = self._places_of(totals, size)
             for pane in panes[bisect_left(panes, totals.first) : bisect_left(panes, first_needed)]:
                 if pane > totals.last:
                     break
-                self._leave(totals, pane, pages)
+                self._leave(totals, pane, pages, places)
             totals.first = first_needed if first_needed <= totals.last else None
+            self._move_together(totals)
         self._give_up_stack(totals, bisect_left(totals.stack, first_needed // STACK_PAGE), pages)
 
     @staticmethod
@@ -92,42 +104,95 @@ class SlidingTotal:
             pages.delete(f"s{number}")
         totals.stack = totals.stack[count:]
 
-    def drop(self, totals: Totals, pane: int, codes: Array, numbers: Sequence[Array], pages: Pages) -> None:
+    def drop(self, totals: Totals, pane: int, size: int, left: Pane, pages: Pages) -> None:
         """Some groups leave a pane before it leaves; what has notes is made anew at the next window."""
         if totals.first is not None and totals.first <= pane <= totals.last:
+            codes, numbers = left
+            where = self._places_of(totals, size)[codes]
             for at, total in totals.added.items():
-                total[codes] -= numbers[at]
+                total[where] -= numbers[at]
             self._forget_notes(totals, pages)
 
     def _forget_notes(self, totals: Totals, pages: Pages) -> None:
         self._give_up_stack(totals, len(totals.stack), pages)
         totals.entered, totals.leaving, totals.turned = {}, {}, None
 
-    def renumber(self, totals: Totals, live: Array, pages: Pages) -> None:
-        """Only the groups with these codes are left; what has notes is made anew at the next window."""
-        totals.added = {at: numbers[live] for at, numbers in totals.added.items()}
-        self._forget_notes(totals, pages)
+    def renumber(self, totals: Totals, lookup: Array) -> None:
+        """Groups have other codes, in the same order; those that have none are in no pane."""
+        codes = lookup[totals.groups]
+        totals.groups = codes
+        if len(codes) and codes.min() < 0:
+            self._keep(totals, np.flatnonzero(codes >= 0))
 
-    def _numbers(self, totals: Totals, first: int) -> list[Array]:
-        both = totals.turned is not None and first < totals.turned
-        numbers: list[Array] = []
-        for at, measure in enumerate(self.measures):
-            if measure.is_invertible:
-                numbers.append(totals.added[at])
-            elif both:
-                numbers.append(measure.combine(totals.entered[at], totals.leaving[at]))
-            else:
-                numbers.append(totals.entered[at])
-        return numbers
+    # Places
 
-    def _grow(self, totals: Totals, size: int) -> None:
+    def _places_of(self, totals: Totals, size: int) -> Array:
+        """Per code the place of a group in the total, -1 where it has none."""
+        self._move_together(totals)
+        if self._placed is not totals.groups or len(self._places) < size:
+            self._places = np.full(max(size + size // 2, len(self._places)), -1, np.int32)
+            self._place(totals)
+        return self._places
+
+    def _place(self, totals: Totals) -> None:
+        self._places[totals.groups] = np.arange(len(totals.groups), dtype=np.int32)
+        self._placed = totals.groups
+
+    def _move_together(self, totals: Totals) -> None:
+        rows = totals.added.get(0)
+        if rows is not None and len(rows) > SPARE_PLACES:
+            left = np.flatnonzero(rows)
+            if len(rows) > 2 * len(left) + SPARE_PLACES:
+                self._keep(totals, left)
+
+    def _keep(self, totals: Totals, left: Array) -> None:
+        """Only the groups at these places stay in the total."""
+        is_placed = self._placed is totals.groups
+        if is_placed:
+            self._places[totals.groups] = -1
+        totals.groups = totals.groups[left]
+        for kept in (totals.added, totals.entered, totals.leaving):
+            for at, numbers in kept.items():
+                kept[at] = numbers[left]
+        if is_placed:
+            self._place(totals)
+
+    def _grow(self, totals: Totals, codes: Array, places: Array) -> Array:
+        """The places of groups in the total, those that are new behind the others."""
+        where: Array = places[codes]
+        fresh = where < 0
+        if fresh.any():
+            added = codes[fresh]
+            size = len(totals.groups)
+            where[fresh] = places[added] = np.arange(size, size + len(added), dtype=np.int32)
+            totals.groups = np.concatenate([totals.groups, added])
+            self._placed = totals.groups
         for at, measure in enumerate(self.measures):
             for kept in (totals.added,) if measure.is_invertible else (totals.entered, totals.leaving):
+                size = len(totals.groups)
                 kept[at] = measure.grown(kept[at], size) if at in kept else measure.neutral(size)
+        return where
 
-    def _enter(self, totals: Totals, pane: int, pages: Pages, *, with_others: bool) -> None:
-        codes, numbers = pages.get(f"p{pane}")
-        where = _all_or(codes, len(next(iter((totals.added or totals.entered).values()))))
+    # Panes
+
+    def _numbers(self, totals: Totals, first: int) -> Pane:
+        """What is in the window."""
+        both = totals.turned is not None and first < totals.turned
+        rows = totals.added[0]
+        found = np.flatnonzero(rows)
+        there = slice(None) if len(found) == len(rows) else found
+        numbers: list[Array] = []
+        for at, measure in enumerate(self.measures):
+            if both and not measure.is_invertible:
+                numbers.append(measure.combine(totals.entered[at][there], totals.leaving[at][there]))
+            else:
+                total = (totals.added if measure.is_invertible else totals.entered)[at]
+                numbers.append(total.copy() if isinstance(there, slice) else total[there])
+        return totals.groups[there], numbers
+
+    def _enter(self, totals: Totals, pane: int, pages: Pages, places: Array, *, with_others: bool) -> None:
+        codes, numbers = read_pane(pages, pane, self.measures)
+        where = self._grow(totals, codes, places)
         for at, measure in enumerate(self.measures):
             if measure.is_invertible:
                 if numbers[at].dtype == object and totals.added[at].dtype != object:
@@ -136,27 +201,28 @@ class SlidingTotal:
             elif with_others:
                 totals.entered[at][where] = measure.combine(totals.entered[at][where], numbers[at])
 
-    def _leave(self, totals: Totals, pane: int, pages: Pages) -> None:
-        codes, numbers = pages.get(f"p{pane}")
+    def _leave(self, totals: Totals, pane: int, pages: Pages, places: Array) -> None:
+        codes, numbers = read_pane(pages, pane, self.measures)
+        where = places[codes]
         for at, total in totals.added.items():
-            total[_all_or(codes, len(total))] -= numbers[at]
+            total[where] -= numbers[at]
         if self.others and totals.turned is not None and pane < totals.turned:
             notes = pages.get(f"s{pane // STACK_PAGE}")[pane]
             for at, without in zip(self.others, notes, strict=True):
-                total = totals.leaving[at]
-                total[_all_or(codes, len(total))] = without
+                totals.leaving[at][where] = without
 
-    def _turn(self, totals: Totals, panes: list[int], size: int, pages: Pages) -> None:
+    def _turn(self, totals: Totals, panes: list[int], pages: Pages, places: Array) -> None:
         """Make the total of the panes of a window from the last to the first, with a note of each step."""
+        size = len(totals.groups)
         running = [self.measures[at].neutral(size) for at in self.others]
         self._give_up_stack(totals, len(totals.stack), pages)
         stack: dict[int, dict[int, list[Array]]] = {}
         for pane in reversed(panes):
-            codes, numbers = pages.get(f"p{pane}")
-            where = _all_or(codes, size)
+            codes, numbers = read_pane(pages, pane, self.measures)
+            where = places[codes]
             notes = []
             for total, at in zip(running, self.others, strict=True):
-                without = total[where].copy()
+                without = total[where]
                 total[where] = self.measures[at].combine(without, numbers[at])
                 notes.append(without)
             stack.setdefault(pane // STACK_PAGE, {})[pane] = notes
@@ -167,8 +233,3 @@ class SlidingTotal:
         for total, at in zip(running, self.others, strict=True):
             totals.leaving[at] = total
             totals.entered[at] = self.measures[at].neutral(size)
-
-
-def _all_or(codes: Array, size: int) -> Array | slice:
-    """The codes as an index; a slice, which is cheaper, when they are all there are."""
-    return slice(None) if len(codes) == size else codes

@@ -1,7 +1,6 @@
 """Windows that were put together from panes, as batches of results.
 
-Totals come per window and measure, over all groups that have a code; a group is in a window if it has rows there. One
-whose sum is none that SQL can hold fails for that window and costs no other.
+A group whose sum is none that SQL can hold fails for that window and costs no other.
 """
 
 from __future__ import annotations
@@ -24,15 +23,6 @@ from penstock.operators.windows.sliding import Sliding
 
 Block = tuple[Array, Array, list[Array]]
 """Per result row the window's id, the group's code, and per measure the number."""
-
-
-def of_groups(wids: list[int], block: list[list[Array]]) -> Block:
-    """The groups that are in each of some windows."""
-    numbers = [np.stack(of_measure) for of_measure in zip(*block, strict=True)]
-    at, codes = np.nonzero(numbers[0])
-    if len(at) == numbers[0].size:
-        return np.array(wids)[at], codes, [n.reshape(len(at), *n.shape[2:]) for n in numbers]
-    return np.array(wids)[at], codes, [n[at, codes] for n in numbers]
 
 
 @dataclass(frozen=True)

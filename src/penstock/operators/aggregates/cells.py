@@ -1,0 +1,103 @@
+"""A batch brought down to cells: one number per pane, group and measure.
+
+Where the batch has nearly as many rows as there are pairs of a pane and a group, each pair has a slot, and numbers are
+added up in arrays of slots. Otherwise rows are sorted by pane and group, and each run of equal ones is a cell. So a
+batch costs its rows, however many groups are alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.model.batch import Batch
+from penstock.operators.aggregates.measures import Array, Measure, values_of
+from penstock.operators.aggregates.pane_numbers import Pane, compress
+from penstock.operators.aggregates.slide import Slide
+
+SLOTS_PER_ROW = 4
+SPARE_SLOTS = 4096
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Brings batches down."""
+
+    measures: Sequence[Measure]
+
+    def of(self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide) -> Iterator[tuple[int, Pane]]:
+        """The panes of a batch, ascending, each with its cells; `codes` are those of rows, of `groups` in all."""
+        first = int(panes.min())
+        present, slots = compress(panes - first)
+        slots = slots * groups + codes
+        size = len(present) * groups
+        columns = self._columns(batch)
+        self._weigh(columns, state, int(present[-1]) + first)
+        if size <= SLOTS_PER_ROW * len(batch) + SPARE_SLOTS:
+            cells, numbers = self._by_slots(columns, slots, size, state)
+        else:
+            cells, numbers = self._by_runs(columns, slots, state)
+        edges = np.searchsorted(cells, np.arange(len(present) + 1) * groups).tolist()
+        for at, pane in enumerate((present + first).tolist()):
+            lo, hi = edges[at], edges[at + 1]
+            yield pane, (cells[lo:hi] - at * groups, [n[lo:hi] for n in numbers])
+
+    def _columns(self, batch: Batch) -> dict[int | None, tuple[Array | None, Array | None]]:
+        """Per column that is measured its numbers, and which of them are not null."""
+        wanted = dict.fromkeys(m.column for m in self.measures)
+        return {c: (None, None) if c is None else values_of(batch, c) for c in wanted}
+
+    def _weigh(self, columns: dict[int | None, tuple[Array | None, Array | None]], state: Slide, last: int) -> None:
+        """Say how large sums of integers may be by this batch, whose last pane is `last`."""
+        for measure in self.measures:
+            if measure.kind == "sum" and not measure.is_float:
+                values = columns[measure.column][0]
+                assert values is not None
+                state.weigh(last, max(abs(int(values.min())), abs(int(values.max()))) * len(values))
+
+    def _by_slots(
+        self, columns: dict[int | None, tuple[Array | None, Array | None]], slots: Array, size: int, state: Slide
+    ) -> Pane:
+        rows = self.measures[0].gather(slots, size, None, None, wide=False)
+        cells = np.flatnonzero(rows)
+        all_there = len(cells) == size
+        numbers: list[Array] = [rows if all_there else rows[cells]]
+        for measure in self.measures[1:]:
+            values, valid = columns[measure.column]
+            if measure.kind == "count" and valid is None:
+                numbers.append(numbers[0])
+            else:
+                made = measure.gather(slots, size, values, valid, wide=state.is_wide(measure))
+                numbers.append(made if all_there else made[cells])
+        return cells, numbers
+
+    def _by_runs(
+        self, columns: dict[int | None, tuple[Array | None, Array | None]], slots: Array, state: Slide
+    ) -> Pane:
+        ordered, order = in_order(slots)
+        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        sorted_columns = {
+            c: tuple([None if part is None else part[order] for part in parts]) for c, parts in columns.items()
+        }
+        numbers: list[Array] = []
+        for measure in self.measures:
+            values, valid = sorted_columns[measure.column]
+            if measure.kind == "count" and valid is None and numbers:
+                numbers.append(numbers[0])
+            else:
+                wide = state.is_wide(measure)
+                numbers.append(measure.gather_runs(starts, len(slots), values, valid, wide=wide))
+        return ordered[starts], numbers
+
+
+def in_order(numbers: Array) -> tuple[Array, Array]:
+    """Numbers that are not negative in ascending order, equal ones as they came, and where each stood."""
+    bits = len(numbers).bit_length()
+    if int(numbers.max()) < 1 << (63 - bits):
+        packed = (numbers << bits) | np.arange(len(numbers))
+        packed.sort()
+        return packed >> bits, packed & ((1 << bits) - 1)
+    order = np.argsort(numbers, kind="stable")
+    return numbers[order], order

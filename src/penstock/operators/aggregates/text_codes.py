@@ -1,0 +1,103 @@
+"""Texts as small numbers, all of a batch at once.
+
+Each different text that has come has a code. A text is looked up by a hash of its bytes, and what is found is compared
+with it byte by byte, so that texts of the same hash are told apart: the second one of a hash goes under the hash and 1,
+and so on.
+
+Cost: some array operations per eight bytes of the texts that are looked up, whatever is known already. Kept: the bytes,
+where each text begins, and what the table of hashes takes.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.operators.aggregates.growing import Growing
+from penstock.operators.aggregates.measures import Array
+from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
+
+_LONG = 512
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
+
+
+class TextCodes:
+    """The codes of texts, or of bytes."""
+
+    def __init__(self, arrow: pa.DataType) -> None:
+        """`arrow` is text or binary."""
+        self._large = pa.large_string() if pa.types.is_string(arrow) else pa.large_binary()
+        self._table = WordTable(2)
+        self._ends, self._bytes = Growing(np.int64), Growing(np.uint8)
+        self._ends.append(np.zeros(1, np.int64))
+
+    def encode(self, texts: pa.Array, *, adds: bool = True) -> Array:
+        """The code of every text, none of which is null; one that has none is given one, or is `UNKNOWN`."""
+        large = texts.cast(self._large)
+        ends, data = _parts(large)
+        hashes = hashed(ends, data).view(np.int64)
+        codes = np.full(len(texts), UNKNOWN, np.int64)
+        waiting = np.arange(len(texts))
+        same_hash = 0
+        while len(waiting):
+            ordinals = np.full(len(waiting), same_hash, np.int64)
+            known = len(self._table)
+            found = self._table.encode([hashes[waiting], ordinals], adds=adds)
+            self._add(large, waiting, found, known)
+            waiting, found = waiting[found != UNKNOWN], found[found != UNKNOWN]
+            equal = np.asarray(pc.equal(large.take(pa.array(waiting)), self.take(found)).to_numpy(zero_copy_only=False))
+            codes[waiting[equal]] = found[equal]
+            waiting = waiting[~equal]
+            same_hash += 1
+        return codes
+
+    def _add(self, large: pa.Array, places: Array, codes: Array, known: int) -> None:
+        """Keep the texts of codes that were not known; of several for one code, any."""
+        fresh = codes >= known
+        if not fresh.any():
+            return
+        owners = np.empty(len(self._table) - known, np.int64)
+        owners[codes[fresh] - known] = places[fresh]
+        ends, data = _parts(large.take(pa.array(owners)))
+        self._ends.append(ends[1:] - ends[0] + len(self._bytes))
+        self._bytes.append(data[ends[0] : ends[-1]])
+
+    def take(self, codes: Array, missing: Array | None = None) -> pa.Array:
+        """The texts of some codes, null where one is missing, in Arrow's form with wide offsets."""
+        buffers = [None, pa.py_buffer(self._ends.values), pa.py_buffer(self._bytes.values)]
+        kept = pa.Array.from_buffers(self._large, len(self._ends) - 1, buffers)
+        return kept.take(pa.array(codes, mask=missing))
+
+
+def _parts(texts: pa.Array) -> tuple[Array, Array]:
+    """Where each text begins and the last one ends, and the bytes."""
+    _, offsets, data = texts.buffers()
+    if offsets is None or not len(texts):
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return ends, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def hashed(ends: Array, data: Array) -> Array:
+    """A number for each text, by its bytes: eight at a time, and those of long ones by themselves."""
+    at, left = ends[:-1], np.diff(ends)
+    made = (left.view(np.uint64) + np.uint64(1)) * _MIX
+    for long in np.flatnonzero(left > _LONG).tolist():
+        digest = blake2b(data[ends[long] : ends[long + 1]].tobytes(), digest_size=8).digest()
+        made[long] = int.from_bytes(digest, "little")
+    padded = np.concatenate([data, np.zeros(8, np.uint8)])
+    words: Array = np.ndarray(len(data) + 1, "<u8", padded, strides=(1,))
+    waiting = np.flatnonzero((left > 0) & (left <= _LONG))
+    at, left = at[waiting], left[waiting]
+    while len(waiting):
+        mixed = made[waiting] ^ (words[at] & _MASKS[np.minimum(left, 8)])
+        mixed *= _MIX
+        mixed ^= mixed >> np.uint64(32)
+        made[waiting] = mixed
+        longer = left > 8
+        waiting, at, left = waiting[longer], at[longer] + 8, left[longer] - 8
+    return made

@@ -1,0 +1,137 @@
+"""Rows of integers as small numbers: a hash table over arrays.
+
+Each different row of words (64-bit integers) that has come has a code, in no order within a batch. A batch is
+looked up at once: in rounds, each of which looks at one place of the table for every row that is still without a code,
+as in linear probing. Rows that are new claim an empty place; of several that claim the same one wins, and the others
+look again. At most half of the places are taken, so a few rounds do.
+
+Cost: a few array operations per round over the rows of the batch, whatever is known already; the table is made anew
+when it doubles. Kept: the words, and four to eight bytes a code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.operators.aggregates.growing import Growing
+from penstock.operators.aggregates.measures import Array
+
+UNKNOWN = -1
+_LEAST = 64
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_STIR = np.uint64(0xBF58476D1CE4E5B9)
+
+
+class WordTable:
+    """The codes of rows of so many words."""
+
+    def __init__(self, width: int) -> None:
+        """No row has a code."""
+        self.words = [Growing(np.int64) for _ in range(width)]
+        self._places = np.full(_LEAST, UNKNOWN, np.int32)
+
+    def __len__(self) -> int:
+        """How many rows have a code."""
+        return len(self.words[0])
+
+    def widen(self) -> None:
+        """Every row has one more word, 0."""
+        added = Growing(np.int64)
+        added.append(np.zeros(len(self), np.int64))
+        self.words.append(added)
+        self._rebuild(len(self._places))
+
+    def fill(self, words: Sequence[Array]) -> None:
+        """Give rows, of which no two are the same, codes in their order; there were none before."""
+        for kept, given in zip(self.words, words, strict=True):
+            kept.append(given)
+        self._rebuild(max(_LEAST, 1 << (2 * len(self)).bit_length()))
+
+    def encode(self, words: Sequence[Array], *, adds: bool = True) -> Array:
+        """The code of every row, given word by word; a row that has none is given one, or is `UNKNOWN`."""
+        codes = np.empty(len(words[0]), np.int64)
+        hashes = _hashed(words)
+        waiting = np.arange(len(codes))
+        places = self._first_places(hashes)
+        while len(waiting):
+            held = self._places[places]
+            taken = held >= 0
+            same = taken & self._are(held, [w[waiting] for w in words])
+            codes[waiting[same]] = held[same]
+            if taken.all():
+                done = same
+            elif not adds:
+                codes[waiting[~taken]] = UNKNOWN
+                done = same | ~taken
+            else:
+                if self._grow():
+                    places = self._first_places(hashes[waiting])
+                    continue
+                done = same
+                claimed = np.flatnonzero(~taken)[: len(self._places) // 2 - len(self)]
+                won = self._claim(places[claimed])
+                winners = claimed[won]
+                codes[waiting[winners]] = len(self) + np.arange(len(winners))
+                self._add([w[waiting[winners]] for w in words], places[winners])
+                done[winners] = True
+            places = np.where(taken, (places + 1) & (len(self._places) - 1), places)[~done]
+            waiting = waiting[~done]
+        return codes
+
+    def _are(self, codes: Array, words: Sequence[Array]) -> Array:
+        """Whether the rows with these codes have these words; what is said of no code means nothing."""
+        if not len(self):
+            return np.zeros(len(codes), np.bool_)
+        found: Array = self.words[0].values[codes] == words[0]
+        for kept, given in zip(self.words[1:], words[1:], strict=True):
+            found &= kept.values[codes] == given
+        return found
+
+    def _claim(self, places: Array) -> Array:
+        """Which of those that claim empty places, each of which may be claimed by several, win theirs."""
+        marks = (-2 - np.arange(len(places))).astype(np.int32)
+        self._places[places] = marks
+        won: Array = self._places[places] == marks
+        return won
+
+    def _add(self, words: Sequence[Array], places: Array) -> None:
+        self._places[places] = np.arange(len(self), len(self) + len(places), dtype=np.int32)
+        for kept, given in zip(self.words, words, strict=True):
+            kept.append(given)
+
+    def _grow(self) -> bool:
+        """Double the table if half of it is taken."""
+        if len(self) < len(self._places) // 2:
+            return False
+        self._rebuild(2 * len(self._places))
+        return True
+
+    def _rebuild(self, size: int) -> None:
+        self._places = np.full(size, UNKNOWN, np.int32)
+        if not len(self):
+            return
+        places = self._first_places(_hashed([w.values for w in self.words]))
+        waiting = np.arange(len(places), dtype=np.int32)
+        while len(waiting):
+            free = self._places[places] < 0
+            self._places[places[free]] = waiting[free]
+            left = self._places[places] != waiting
+            waiting, places = waiting[left], (places[left] + 1) & (size - 1)
+
+    def _first_places(self, hashes: Array) -> Array:
+        return (hashes & np.uint64(len(self._places) - 1)).view(np.int64)
+
+
+def _hashed(words: Sequence[Array]) -> Array:
+    """A number for each row, any bits of which are as good as others."""
+    mixed: Array = words[0].view(np.uint64) * _MIX
+    for word in words[1:]:
+        mixed ^= mixed >> np.uint64(32)
+        mixed += word.view(np.uint64)
+        mixed *= _MIX
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= _STIR
+    mixed ^= mixed >> np.uint64(32)
+    return mixed
