@@ -2,7 +2,8 @@
 
 Each combination of keys that is alive has a code, so that per-group numbers can sit in arrays. A group is a row of
 words (`word_table`): a number, a time or a date is its own word, a text is the code that it has among the texts of its
-column (`text_codes`), and whatever else there is goes by its text. Nulls are a word of their own, once there is one.
+column (`text_codes`), and whatever else there is goes by its text. Nulls of other columns are a word of their own, once
+there is one. Groups by a single text are its codes.
 
 Cost: a batch costs its rows, however many groups there are. Kept: the words and the texts, and no Python objects.
 """
@@ -35,13 +36,14 @@ class GroupCodes:
         self.schema = schema
         self._types = [f.type.arrow for f in schema.fields]
         self._texts = [None if _is_word(t) else TextCodes(_text_type(t)) for t in self._types]
+        self._alone = self._texts[0] if len(self._texts) == 1 else None
         self._rows = WordTable(max(len(self._types), 1))
         if keys:
             self._fill(self._arrays(keys), len(keys))
 
     def __len__(self) -> int:
         """How many groups have a code."""
-        return len(self._rows)
+        return len(self._rows if self._alone is None else self._alone)
 
     @property
     def keys(self) -> list[Key]:
@@ -53,10 +55,6 @@ class GroupCodes:
         """The code of every row; groups that are new get one."""
         if not columns:
             return self._rows.encode([np.zeros(rows, np.int64)])
-        if len(columns) == 1 and self._texts[0] is not None:
-            values, indices = _distinct(columns[0])
-            codes: Array = self._encode([values], adds=True)[indices]
-            return codes
         return self._encode(columns, adds=True)
 
     def encode_keys(self, keys: Sequence[Key]) -> Array:
@@ -89,6 +87,8 @@ class GroupCodes:
         return np.flatnonzero(meant)
 
     def _encode(self, columns: Sequence[Column], *, adds: bool) -> Array:
+        if self._alone is not None:
+            return self._word(0, columns[0], adds=adds)[0]
         return self._rows.encode(self._words(columns, adds=adds), adds=adds)
 
     def _words(self, columns: Sequence[Column], *, adds: bool) -> list[Array]:
@@ -109,16 +109,14 @@ class GroupCodes:
         return words
 
     def _word(self, at: int, column: Column, *, adds: bool) -> tuple[Array, Array | None]:
-        """The words of a column, and where it is null; None if nowhere."""
-        nulls = _booleans(pc.is_null(column)) if column.null_count else None
+        """The words of a column, and where it is null, if there is no word for that; None if nowhere."""
         texts = self._texts[at]
-        if texts is None:
-            return _words_of(column if nulls is None else pc.fill_null(column, _zero(column.type))), nulls
-        values, indices = _distinct(column)
-        present = _booleans(pc.is_valid(values))
-        codes = np.zeros(len(values), np.int64)
-        codes[present] = texts.encode(_as_text(values.filter(pa.array(present))), adds=adds)
-        return codes[indices], nulls
+        if texts is not None:
+            values, indices = _distinct(column)
+            return texts.encode(_as_text(values), adds=adds)[indices], None
+        if not column.null_count:
+            return _words_of(column), None
+        return _words_of(pc.fill_null(column, _zero(column.type))), _booleans(pc.is_null(column))
 
     def _nulls(self, at: int) -> Array:
         """Per group whether a key is null."""
@@ -132,10 +130,12 @@ class GroupCodes:
 
     def _column(self, at: int, codes: Array) -> pa.Array:
         arrow, texts = self._types[at], self._texts[at]
+        if self._alone is not None:
+            return self._alone.take(codes).cast(arrow)
         words = self._rows.words[at].values[codes]
-        nulls = self._nulls(at)[codes] if len(self._rows.words) > len(self._types) else None
         if texts is not None:
-            return texts.take(words, nulls).cast(arrow)
+            return texts.take(words).cast(arrow)
+        nulls = self._nulls(at)[codes] if len(self._rows.words) > len(self._types) else None
         numbers = pa.array(words, mask=nulls)
         return numbers.cast(pa.int32()).cast(arrow) if pa.types.is_date32(arrow) else numbers.cast(arrow)
 
@@ -147,7 +147,9 @@ class GroupCodes:
 
     def _fill(self, columns: Sequence[Column], groups: int) -> None:
         """Where there are none yet: groups of which no two are the same get codes in their order."""
-        if groups:
+        if self._alone is not None:
+            self._alone.fill(_as_text(_one_chunk(columns[0])))
+        elif groups:
             self._rows.fill(self._words(columns, adds=True) if columns else [np.zeros(groups, np.int64)])
 
     def _arrays(self, keys: Sequence[Key]) -> list[pa.Array]:
@@ -204,12 +206,15 @@ def _as_text(values: pa.Array) -> pa.Array:
     return values if pa.types.is_binary(values.type) else values.cast(pa.string())
 
 
+def _one_chunk(column: Column) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def _distinct(column: Column) -> tuple[pa.Array, Array]:
     """The different values of a column, null among them, and for each row which it has."""
-    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    encoded = pc.dictionary_encode(array, null_encoding="encode")
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
+    encoded = _one_chunk(pc.dictionary_encode(_one_chunk(column), null_encoding="encode"))
     return encoded.dictionary, np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
 
 

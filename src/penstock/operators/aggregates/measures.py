@@ -124,16 +124,26 @@ class Measure:
 
 
 def _combine_moments(left: Array, right: Array) -> Array:
-    n = left[:, 0] + right[:, 0]
-    share = np.divide(right[:, 0], n, out=np.zeros_like(n), where=n > 0)
-    with np.errstate(invalid="ignore", over="ignore"):
+    n_left, n_right = left[:, 0], right[:, 0]
+    joined = np.empty_like(left)
+    n = np.add(n_left, n_right, out=joined[:, 0])
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         delta = right[:, 1] - left[:, 1]
-        # Beside nothing, a mean stays as it is, even an infinite one.
-        mean = np.where(
-            left[:, 0] == 0, right[:, 1], np.where(right[:, 0] == 0, left[:, 1], left[:, 1] + delta * share)
-        )
-        apart = np.where((left[:, 0] == 0) | (right[:, 0] == 0), 0.0, delta * delta * left[:, 0] * share)
-    return np.stack([n, mean, left[:, 2] + right[:, 2] + apart], axis=1)
+        step = delta * n_right
+        step /= n
+        np.add(left[:, 1], step, out=joined[:, 1])
+        delta *= step
+        delta *= n_left
+        delta += left[:, 2]
+        np.add(delta, right[:, 2], out=joined[:, 2])
+    # Beside nothing, moments stay as they are, even infinite ones.
+    if not n_right.all():
+        alone = n_right == 0
+        joined[alone] = left[alone]
+    if not n_left.all():
+        alone = n_left == 0
+        joined[alone] = right[alone]
+    return joined
 
 
 def _gather_moments(slots: Array, size: int, values: Array) -> Array:

@@ -10,7 +10,9 @@ where each text begins, and what the table of hashes takes.
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,39 +23,71 @@ from penstock.operators.aggregates.measures import Array
 from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
 
 _LONG = 512
+_OF_NULL = -1
+"""Under which null goes, besides the hash 0; texts go under 0 and more."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
 
 class TextCodes:
-    """The codes of texts, or of bytes."""
+    """The codes of texts, or of bytes; null is one of them."""
 
     def __init__(self, arrow: pa.DataType) -> None:
         """`arrow` is text or binary."""
-        self._large = pa.large_string() if pa.types.is_string(arrow) else pa.large_binary()
+        self._large = pa.large_binary() if pa.types.is_binary(arrow) else pa.large_string()
         self._table = WordTable(2)
         self._ends, self._bytes = Growing(np.int64), Growing(np.uint8)
         self._ends.append(np.zeros(1, np.int64))
+        self._null = UNKNOWN
+
+    def __len__(self) -> int:
+        """How many texts have a code."""
+        return len(self._ends) - 1
+
+    def fill(self, texts: pa.Array) -> None:
+        """Give texts, of which no two are the same, codes in their order; there were none before."""
+        large, hashes, nulls = self._hashed(texts)
+        ordinals = np.where(nulls, _OF_NULL, 0)
+        _, firsts = np.unique(hashes, return_index=True)
+        if len(firsts) < len(texts):
+            seen: Counter[int] = Counter()
+            for at in np.flatnonzero(~nulls).tolist():
+                ordinals[at] = seen[hashes[at]]
+                seen[hashes[at]] += 1
+        self._table.fill([hashes, ordinals])
+        self._keep(large)
+        if nulls.any():
+            self._null = int(np.flatnonzero(nulls)[0])
 
     def encode(self, texts: pa.Array, *, adds: bool = True) -> Array:
-        """The code of every text, none of which is null; one that has none is given one, or is `UNKNOWN`."""
-        large = texts.cast(self._large)
-        ends, data = _parts(large)
-        hashes = hashed(ends, data).view(np.int64)
+        """The code of every text; one that has none is given one, or is `UNKNOWN`."""
+        large, hashes, nulls = self._hashed(texts)
         codes = np.full(len(texts), UNKNOWN, np.int64)
         waiting = np.arange(len(texts))
         same_hash = 0
         while len(waiting):
-            ordinals = np.full(len(waiting), same_hash, np.int64)
+            ordinals = np.where(nulls[waiting], _OF_NULL, same_hash)
             known = len(self._table)
             found = self._table.encode([hashes[waiting], ordinals], adds=adds)
             self._add(large, waiting, found, known)
             waiting, found = waiting[found != UNKNOWN], found[found != UNKNOWN]
-            equal = np.asarray(pc.equal(large.take(pa.array(waiting)), self.take(found)).to_numpy(zero_copy_only=False))
+            asked = large if len(waiting) == len(large) else large.take(pa.array(waiting))
+            equal = np.asarray(pc.equal(asked, self._kept().take(pa.array(found))).to_numpy(zero_copy_only=False))
             codes[waiting[equal]] = found[equal]
             waiting = waiting[~equal]
             same_hash += 1
+        if self._null == UNKNOWN and nulls.any():
+            self._null = int(codes[nulls][0])
         return codes
+
+    def _hashed(self, texts: pa.Array) -> tuple[pa.Array, Array, Array]:
+        """The texts with wide offsets, their hashes, and which are null."""
+        nulls = np.asarray(texts.is_null().to_numpy(zero_copy_only=False))
+        empty: Any = b"" if self._large == pa.large_binary() else ""
+        large = (texts.fill_null(empty) if texts.null_count else texts).cast(self._large)
+        hashes = hashed(*_parts(large)).view(np.int64)
+        hashes[nulls] = 0
+        return large, hashes, nulls
 
     def _add(self, large: pa.Array, places: Array, codes: Array, known: int) -> None:
         """Keep the texts of codes that were not known; of several for one code, any."""
@@ -62,15 +96,20 @@ class TextCodes:
             return
         owners = np.empty(len(self._table) - known, np.int64)
         owners[codes[fresh] - known] = places[fresh]
-        ends, data = _parts(large.take(pa.array(owners)))
+        self._keep(large.take(pa.array(owners)))
+
+    def _keep(self, large: pa.Array) -> None:
+        ends, data = _parts(large)
         self._ends.append(ends[1:] - ends[0] + len(self._bytes))
         self._bytes.append(data[ends[0] : ends[-1]])
 
-    def take(self, codes: Array, missing: Array | None = None) -> pa.Array:
-        """The texts of some codes, null where one is missing, in Arrow's form with wide offsets."""
+    def _kept(self) -> pa.Array:
         buffers = [None, pa.py_buffer(self._ends.values), pa.py_buffer(self._bytes.values)]
-        kept = pa.Array.from_buffers(self._large, len(self._ends) - 1, buffers)
-        return kept.take(pa.array(codes, mask=missing))
+        return pa.Array.from_buffers(self._large, len(self), buffers)
+
+    def take(self, codes: Array) -> pa.Array:
+        """The texts of some codes, in Arrow's form with wide offsets."""
+        return self._kept().take(pa.array(codes, mask=None if self._null == UNKNOWN else codes == self._null))
 
 
 def _parts(texts: pa.Array) -> tuple[Array, Array]:

@@ -6,7 +6,7 @@ as in linear probing. Rows that are new claim an empty place; of several that cl
 look again. At most half of the places are taken, so a few rounds do.
 
 Cost: a few array operations per round over the rows of the batch, whatever is known already; the table is made anew
-when it doubles. Kept: the words, and four to eight bytes a code.
+when it is full. Kept: the words, and four to eight bytes a code.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WordTable:
         """Give rows, of which no two are the same, codes in their order; there were none before."""
         for kept, given in zip(self.words, words, strict=True):
             kept.append(given)
-        self._rebuild(max(_LEAST, 1 << (2 * len(self)).bit_length()))
+        self._rebuild(_room_for(len(self)))
 
     def encode(self, words: Sequence[Array], *, adds: bool = True) -> Array:
         """The code of every row, given word by word; a row that has none is given one, or is `UNKNOWN`."""
@@ -66,11 +66,12 @@ class WordTable:
                 codes[waiting[~taken]] = UNKNOWN
                 done = same | ~taken
             else:
-                if self._grow():
+                claimed = np.flatnonzero(~taken)
+                if self._grow(len(claimed)):
+                    waiting = waiting[~same]
                     places = self._first_places(hashes[waiting])
                     continue
                 done = same
-                claimed = np.flatnonzero(~taken)[: len(self._places) // 2 - len(self)]
                 won = self._claim(places[claimed])
                 winners = claimed[won]
                 codes[waiting[winners]] = len(self) + np.arange(len(winners))
@@ -101,11 +102,11 @@ class WordTable:
         for kept, given in zip(self.words, words, strict=True):
             kept.append(given)
 
-    def _grow(self) -> bool:
-        """Double the table if half of it is taken."""
-        if len(self) < len(self._places) // 2:
+    def _grow(self, more: int) -> bool:
+        """Make room for more rows, if there is none."""
+        if len(self) + more <= len(self._places) // 2:
             return False
-        self._rebuild(2 * len(self._places))
+        self._rebuild(_room_for(len(self) + more))
         return True
 
     def _rebuild(self, size: int) -> None:
@@ -122,6 +123,10 @@ class WordTable:
 
     def _first_places(self, hashes: Array) -> Array:
         return (hashes & np.uint64(len(self._places) - 1)).view(np.int64)
+
+
+def _room_for(rows: int) -> int:
+    return max(_LEAST, 1 << (2 * rows - 1).bit_length())
 
 
 def _hashed(words: Sequence[Array]) -> Array:
