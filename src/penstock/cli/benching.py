@@ -41,11 +41,18 @@ def _queries(rows: int, master: str, say: Say) -> Report:
     return QueriesBench(max(rows // 2, 1000), say).run()
 
 
+def _shapes(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.shapes import ShapesBench
+
+    return ShapesBench(max(rows // 2, 1000), say).run()
+
+
 BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "windows": _windows,
     "latency": _latency,
     "memory": _memory,
     "queries": _queries,
+    "shapes": _shapes,
 }
 
 

@@ -42,7 +42,8 @@ class Cells:
         edges = np.searchsorted(cells, np.arange(len(present) + 1) * groups).tolist()
         for at, pane in enumerate((present + first).tolist()):
             lo, hi = edges[at], edges[at + 1]
-            yield pane, (cells[lo:hi] - at * groups, [n[lo:hi] for n in numbers])
+            # Copies: a part would keep the whole batch's numbers for as long as its pane lives.
+            yield pane, (cells[lo:hi] - at * groups, [n[lo:hi].copy() for n in numbers])
 
     def _columns(self, batch: Batch) -> dict[int | None, tuple[Array | None, Array | None]]:
         """Per column that is measured its numbers, and which of them are not null."""
