@@ -31,8 +31,9 @@ AGGREGATES: dict[Aggregates, str] = {
     "avg, stddev": "avg(v) AS a, stddev(v) AS b",
     "count distinct": "count(DISTINCT d) AS a",
 }
-NUMBERS: dict[Aggregates, int] = {"count, max": 2, "avg, stddev": 5, "count distinct": 2}
-"""How many numbers a group has in a pane: rows and maximum; rows, sum and three moments; rows and distinct values."""
+NUMBERS: dict[Aggregates, int] = {"count, max": 3, "avg, stddev": 6, "count distinct": 2}
+"""How many numbers a group has in a pane: rows, maximum and of how many values; rows, sum, of how many, three moments;
+rows and distinct values."""
 VALUES = 1000
 """So many values are told apart."""
 DIGITS = 1e-9

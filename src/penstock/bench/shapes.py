@@ -6,9 +6,9 @@ progress or of late rows; it is what the machine can do. Where results are many 
 many a second, for less time.
 
 Memory is what the query holds when all rows have come and its windows are still open, in Python and in Arrow, more than
-after a single row, beside what the live groups need: for each group in each pane that an open window holds, eight bytes for the group and for each
-of its numbers; for each such group its key, and its numbers once more, as the total of a window. A distinct value is a
-number. It is claimed of shapes with many keys; few keys take little.
+after a single row. What the live groups need is: for each group in each pane that an open window holds, eight bytes for
+the group and for each of its numbers; for each such group its key, and its numbers once more, as the total of a window.
+A distinct value is a number. It is claimed of shapes with many keys; few keys take little.
 """
 
 from __future__ import annotations

@@ -146,10 +146,11 @@ def choose_spark(node: WindowAggregate, catalog: Catalog, volume: Volume) -> Cho
     costs = {"copy rows": work.each_row_in_each_window}
     if node.aggregates:
         plain = without_distinct(node)
-        if has_array_form(node, catalog):
-            costs["slide"] = work.crossed
-        elif len(plain.aggregates) < len(node.aggregates) and has_array_form(plain, catalog):
-            costs["slide and differences"] = work.crossed + 2 * work.new_rows
+        if has_array_form(plain, catalog):
+            if len(plain.aggregates) == len(node.aggregates):
+                costs["slide"] = work.crossed
+            else:
+                costs["slide and differences"] = work.crossed + 2 * work.new_rows
         if all(record_of(a, catalog).joins_natively(a.argument_type) for a in node.aggregates):
             costs["copy panes"] = work.combined
     return _cheapest(costs)

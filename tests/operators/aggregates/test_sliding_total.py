@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from penstock.operators.aggregates import sliding_total
 from penstock.operators.aggregates.measures import Measure
-from penstock.operators.aggregates.sliding_total import SlidingTotal, Totals
+from penstock.operators.aggregates.sliding_total import SlidingTotal
+from penstock.operators.aggregates.totals import Totals
 from penstock.operators.state import MemoryPages
 
 MEASURES = (

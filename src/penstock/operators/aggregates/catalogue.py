@@ -57,7 +57,7 @@ class Aggregate:
 
     def has_array_form(self, argument: Argument) -> bool:
         """Whether it is a matter of numbers in arrays."""
-        return self.measure is not None and (argument is None or argument.name in FIXED)
+        return self.measure is not None and (argument is None or argument.name in FIXED or self.distinct)
 
     def is_native(self, argument: Argument) -> bool:
         """Whether Spark's own function always gives our result: not of sums that it may give up half way."""
@@ -66,7 +66,7 @@ class Aggregate:
 
     def joins_natively(self, argument: Argument) -> bool:
         """Whether Spark's partials of panes give a window's value: not those of moments, nor of a mean of decimals."""
-        if self.measure in (None, "moments") or not self.is_native(argument):
+        if self.measure in (None, "moments", "distinct") or not self.is_native(argument):
             return False
         return not (self.lowering == "mean" and argument is not None and argument.is_decimal)
 
@@ -79,6 +79,8 @@ class Aggregate:
         assert self.measure is not None
         if column is None:
             return (Measure("rows"),)
+        if self.measure == "distinct":
+            return (Measure("distinct", column, values=argument),)
         is_float = self.measure == "moments" or (
             self.measure != "count" and argument is not None and argument.is_fractional
         )
@@ -169,7 +171,16 @@ RECORDS: tuple[Aggregate, ...] = (
         native="count",
         takes_star=True,
     ),
-    Aggregate("count", _bigint, functions.count_distinct, native="count_distinct", bounded=False, distinct=True),
+    Aggregate(
+        "count",
+        _bigint,
+        functions.count_distinct,
+        measure="distinct",
+        lowering="distinct",
+        native="count_distinct",
+        bounded=False,
+        distinct=True,
+    ),
     Aggregate("sum", _sum, functions.sum_of, ("sum",), measure="sum", lowering="sum", native="sum"),
     Aggregate("avg", _mean, functions.avg_of, ("avg",), measure="sum", lowering="mean", native="avg"),
     Aggregate("min", _same, functions.min_of, ("min",), measure="min", native="min", ignores_distinct=True),

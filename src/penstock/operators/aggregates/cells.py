@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.model.batch import Batch
 from penstock.operators.aggregates.measures import Array, Measure, values_of
-from penstock.operators.aggregates.pane_numbers import Pane, compress
+from penstock.operators.aggregates.pane_numbers import Pane, compress, in_order
 from penstock.operators.aggregates.slide import Slide
 
 SLOTS_PER_ROW = 4
@@ -42,12 +42,11 @@ class Cells:
         edges = np.searchsorted(cells, np.arange(len(present) + 1) * groups).tolist()
         for at, pane in enumerate((present + first).tolist()):
             lo, hi = edges[at], edges[at + 1]
-            # Copies: a part would keep the whole batch's numbers for as long as its pane lives.
-            yield pane, (cells[lo:hi] - at * groups, [n[lo:hi].copy() for n in numbers])
+            yield pane, (cells[lo:hi] - at * groups, _parts(numbers, lo, hi))
 
     def _columns(self, batch: Batch) -> dict[int | None, tuple[Array | None, Array | None]]:
         """Per column that is measured its numbers, and which of them are not null."""
-        wanted = dict.fromkeys(m.column for m in self.measures)
+        wanted = dict.fromkeys(m.column for m in self.measures if m.kind != "distinct")
         return {c: (None, None) if c is None else values_of(batch, c) for c in wanted}
 
     def _weigh(self, columns: dict[int | None, tuple[Array | None, Array | None]], state: Slide, last: int) -> None:
@@ -66,8 +65,8 @@ class Cells:
         all_there = len(cells) == size
         numbers: list[Array] = [rows if all_there else rows[cells]]
         for measure in self.measures[1:]:
-            values, valid = columns[measure.column]
-            if measure.kind == "count" and valid is None:
+            values, valid = columns.get(measure.column, (None, None))
+            if measure.kind == "distinct" or (measure.kind == "count" and valid is None):
                 numbers.append(numbers[0])
             else:
                 made = measure.gather(slots, size, values, valid, wide=state.is_wide(measure))
@@ -84,8 +83,8 @@ class Cells:
         }
         numbers: list[Array] = []
         for measure in self.measures:
-            values, valid = sorted_columns[measure.column]
-            if measure.kind == "count" and valid is None and numbers:
+            values, valid = sorted_columns.get(measure.column, (None, None))
+            if measure.kind == "distinct" or (measure.kind == "count" and valid is None):
                 numbers.append(numbers[0])
             else:
                 wide = state.is_wide(measure)
@@ -93,12 +92,9 @@ class Cells:
         return ordered[starts], numbers
 
 
-def in_order(numbers: Array) -> tuple[Array, Array]:
-    """Numbers that are not negative in ascending order, equal ones as they came, and where each stood."""
-    bits = len(numbers).bit_length()
-    if int(numbers.max()) < 1 << (63 - bits):
-        packed = (numbers << bits) | np.arange(len(numbers))
-        packed.sort()
-        return packed >> bits, packed & ((1 << bits) - 1)
-    order = np.argsort(numbers, kind="stable")
-    return numbers[order], order
+def _parts(numbers: list[Array], lo: int, hi: int) -> list[Array]:
+    """Copies, since a view would keep the whole batch's numbers for as long as its pane lives; equal ones once."""
+    made: list[Array] = []
+    for at, n in enumerate(numbers):
+        made.append(made[0] if at and n is numbers[0] else n[lo:hi].copy())
+    return made

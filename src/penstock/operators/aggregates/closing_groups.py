@@ -8,7 +8,6 @@ every pane per promise, and work for the numbers of the groups alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from penstock.model.time import MIN_TICK
 from penstock.operators.aggregates.chosen import AHEAD, Chosen, Key
 from penstock.operators.aggregates.group_codes import GroupCodes
-from penstock.operators.aggregates.measures import Array, Measure
+from penstock.operators.aggregates.measures import Array
 from penstock.operators.aggregates.pane_numbers import Pane, read_pane
 from penstock.operators.aggregates.slide import Slide
 from penstock.operators.aggregates.sliding_total import SlidingTotal
@@ -77,20 +76,19 @@ class GroupsPart:
     pages: MemoryPages
 
     @staticmethod
-    def of(
-        state: Slide, pages: Pages, codes: GroupCodes, measures: Sequence[Measure], chosen: Chosen
-    ) -> GroupsPart | None:
+    def of(state: Slide, pages: Pages, codes: GroupCodes, sliding: SlidingTotal, chosen: Chosen) -> GroupsPart | None:
         """What the panes hold of the groups; None if nothing."""
         own = codes.chosen(chosen)
         if not len(own):
             return None
         part = GroupsPart(own, codes.keep(own), len(codes), Slide(closed=state.closed), MemoryPages())
         for pane in state.panes:
-            held, numbers = read_pane(pages, pane, measures)
+            held, numbers = read_pane(pages, f"p{pane}", sliding.measures)
             at = _places(held, own)
             if len(at):
                 part.pages.put(f"p{pane}", (np.searchsorted(own, held[at]), [n[at] for n in numbers]))
                 part.state.panes.append(pane)
+                sliding.values.copy_part(pages, pane, own, part.pages)
         return part if part.state.panes else None
 
     def let_go(
@@ -121,6 +119,7 @@ class GroupsPart:
         sliding.drop(state.totals, pane, self.among, (codes[at], [n[at] for n in numbers]), pages)
         if len(at) == len(codes):
             pages.delete(f"p{pane}")
+            sliding.values.give_up(pane, pages)
             state.panes.remove(pane)
             state.weights.pop(pane, None)
         else:

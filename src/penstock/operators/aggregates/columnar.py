@@ -42,7 +42,7 @@ from penstock.operators.windows.sliding import Sliding
 MIN_COLUMNAR = 32
 MAX_PENDING = 50_000
 SPARE_CODES = 1024
-"""So many codes of dead groups, and as many again as are alive, may wait before living ones are renumbered."""
+"""So many codes of dead groups, and half as many as are alive, may wait before living ones are renumbered."""
 
 
 class ColumnarAggregate(Operator):
@@ -129,7 +129,11 @@ class ColumnarAggregate(Operator):
             order = np.argsort(codes, kind="stable")
             columns = list(zip(*groups.values(), strict=True))
             arrays: list[Array] = []
+            self.sliding.values.take_sets(self.pages, pane, codes, columns)
             for measure, column in zip(self.measures, columns, strict=True):
+                if measure.kind == "distinct":
+                    arrays.append(arrays[0])
+                    continue
                 raw = [measure.identity if number is None else number for number in column]
                 if measure.kind == "sum" and not measure.is_float:
                     state.weigh(pane, sum(map(abs, raw)))
@@ -146,6 +150,7 @@ class ColumnarAggregate(Operator):
         codes = self.codes.encode([batch.table.column(i) for i in self.keys], len(batch))
         for pane, cells in self._cells.of(batch, panes, codes, len(self.codes), state):
             self._put_in_pane(state, pane, cells)
+        self.sliding.values.take(self.pages, batch, panes, codes)
         self._save(state)
 
     def take_panes(self, panes: Array, keys: Sequence[pa.ChunkedArray], numbers: Sequence[Array]) -> None:
@@ -170,7 +175,7 @@ class ColumnarAggregate(Operator):
         self._save(state)
 
     def _put_in_pane(self, state: Slide, pane: int, cells: Pane) -> None:
-        if put_in_pane(self.pages, pane, self.measures, cells):
+        if put_in_pane(self.pages, f"p{pane}", self.measures, cells):
             state.panes.insert(bisect_left(state.panes, pane), pane)
 
     # Putting windows out
@@ -277,7 +282,7 @@ class ColumnarAggregate(Operator):
             return
         self._settle()
         state = self._state()
-        part = GroupsPart.of(state, self.pages, self.codes, self.measures, chosen)
+        part = GroupsPart.of(state, self.pages, self.codes, self.sliding, chosen)
         if part is None:
             return
         last = self.window.last_of_pane(part.state.panes[-1])
@@ -315,12 +320,14 @@ class ColumnarAggregate(Operator):
         for pane in state.panes[:cut]:
             state.weights.pop(pane, None)
             self.pages.delete(f"p{pane}")
+            self.sliding.values.give_up(pane, self.pages)
         state.panes = state.panes[cut:]
         self._tidy(state)
 
     def _tidy(self, state: Slide) -> None:
-        """Give the living groups new codes when most are of dead ones; it is looked when there are twice as many."""
-        if len(self.codes) <= 2 * state.live + SPARE_CODES:
+        """Give the living groups new codes when many are of dead ones; it is looked when there are half as many."""
+        self.sliding.values.tidy(state.totals, state.live_pairs, state.panes, self.pages)
+        if len(self.codes) <= state.live + state.live // 2 + SPARE_CODES:
             return
         alive = np.zeros(len(self.codes), np.bool_)
         for pane in state.panes:
@@ -328,7 +335,7 @@ class ColumnarAggregate(Operator):
                 alive[codes] = True
         live = np.flatnonzero(alive)
         state.live = len(live)
-        if len(self.codes) > 2 * len(live) + SPARE_CODES:
+        if len(self.codes) > len(live) + len(live) // 2 + SPARE_CODES:
             self._renumber(state, live)
 
     def _renumber(self, state: Slide, live: Array) -> None:
@@ -339,6 +346,7 @@ class ColumnarAggregate(Operator):
             page = self.pages.get(f"p{pane}")
             runs = [(lookup[codes], numbers) for codes, numbers in runs_of(page)]
             self.pages.put(f"p{pane}", runs if isinstance(page, list) else runs[0])
+        self.sliding.values.renumber(state.totals, state.panes, self.pages, lookup)
         self.sliding.renumber(state.totals, lookup)
         self._codes = self.codes.keep(live)
         self._kept_codes = -1
@@ -350,14 +358,16 @@ class ColumnarAggregate(Operator):
 
     def to_plain(self, key: str, page: Any) -> Any:
         """What is not in panes by name, the keys as a table, panes as one run; others are arrays and tables already."""
-        if key in ("slide", "keys"):
+        if key in ("slide", "keys") or self.sliding.values.is_pairs(key):
             return page.to_plain()
-        return as_one(self.measures, page) if key[0] == "p" and key[1:].lstrip("-").isdecimal() else page
+        return as_one(() if key[0] == "d" else self.measures, page) if isinstance(page, list) else page
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
         if key == "keys":
             return GroupCodes.from_plain(self.key_schema, data)
+        if self.sliding.values.is_pairs(key):
+            return self.sliding.values.from_plain(key, data)
         return Slide.from_plain(data, version) if key == "slide" else data
 
     def _save(self, state: Slide) -> None:

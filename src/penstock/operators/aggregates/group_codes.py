@@ -80,7 +80,7 @@ class GroupCodes:
         meant = np.ones(len(self), np.bool_)
         for at, value in chosen.wanted:
             try:
-                word, nulls = self._word(at, _array([value], self._types[at]), adds=False)
+                word, nulls = self._word(at, array_of([value], self._types[at]), adds=False)
             except _UNFIT:
                 return np.zeros(0, np.int64)
             meant &= (self._rows.words[at].values == word[0]) & (self._nulls(at) == (nulls is not None))
@@ -136,14 +136,23 @@ class GroupCodes:
         if texts is not None:
             return texts.take(words).cast(arrow)
         nulls = self._nulls(at)[codes] if len(self._rows.words) > len(self._types) else None
-        numbers = pa.array(words, mask=nulls)
+        numbers = pa.array(words.view(np.float64) if pa.types.is_floating(arrow) else words, mask=nulls)
         return numbers.cast(pa.int32()).cast(arrow) if pa.types.is_date32(arrow) else numbers.cast(arrow)
+
+    def words(self, at: int) -> Array:
+        """Per group the number that stands for a key which is no text."""
+        return self._rows.words[at].values
 
     def keep(self, live: Array) -> GroupCodes:
         """Only the groups with these codes, renumbered in that order."""
-        kept = GroupCodes(self.schema)
-        kept._fill(self.columns(live), len(live))
-        return kept
+        return GroupCodes.of(self.schema, self.columns(live), len(live))
+
+    @staticmethod
+    def of(schema: Schema, columns: Sequence[Column], groups: int) -> GroupCodes:
+        """The codes of groups, no two of which are the same, in their order."""
+        made = GroupCodes(schema)
+        made._fill(columns, groups)
+        return made
 
     def _fill(self, columns: Sequence[Column], groups: int) -> None:
         """Where there are none yet: groups of which no two are the same get codes in their order."""
@@ -153,7 +162,9 @@ class GroupCodes:
             self._rows.fill(self._words(columns, adds=True) if columns else [np.zeros(groups, np.int64)])
 
     def _arrays(self, keys: Sequence[Key]) -> list[pa.Array]:
-        return [_array(v, t) for v, t in zip(zip(*keys, strict=True), self._types, strict=True)] if self._types else []
+        return (
+            [array_of(v, t) for v, t in zip(zip(*keys, strict=True), self._types, strict=True)] if self._types else []
+        )
 
     # State
 
@@ -168,17 +179,12 @@ class GroupCodes:
         """The other way; before version 3 of columnar panes it was a list of groups."""
         if isinstance(data, list):
             return GroupCodes(schema, data)
-        codes = GroupCodes(schema)
-        if isinstance(data, int):
-            codes._fill([], data)
-        else:
-            codes._fill(data.columns, data.num_rows)
-        return codes
+        return GroupCodes.of(schema, *(([], data) if isinstance(data, int) else (data.columns, data.num_rows)))
 
 
 def _is_word(arrow: pa.DataType) -> bool:
     """Whether a value fits a word as it is."""
-    is_number = pa.types.is_signed_integer(arrow) or pa.types.is_boolean(arrow)
+    is_number = pa.types.is_signed_integer(arrow) or pa.types.is_boolean(arrow) or pa.types.is_floating(arrow)
     return bool(is_number or pa.types.is_date32(arrow) or pa.types.is_timestamp(arrow))
 
 
@@ -186,11 +192,17 @@ def _words_of(column: Column) -> Array:
     arrow = column.type
     if pa.types.is_timestamp(arrow):
         return ticks_of(column)
+    if pa.types.is_floating(arrow):
+        floats = np.asarray(column.cast(pa.float64()).to_numpy()) + 0.0  # -0.0 becomes 0.0
+        floats[np.isnan(floats)] = np.nan
+        return floats.view(np.int64)
     numbers = column.cast(pa.int32()) if pa.types.is_date32(arrow) else column
     return np.asarray(numbers.cast(pa.int64()).to_numpy())
 
 
 def _zero(arrow: pa.DataType) -> pa.Scalar:
+    if pa.types.is_floating(arrow):
+        return pa.scalar(0.0, arrow)
     return pa.scalar(0, pa.int32() if pa.types.is_date32(arrow) else pa.int64()).cast(arrow)
 
 
@@ -218,7 +230,8 @@ def _distinct(column: Column) -> tuple[pa.Array, Array]:
     return encoded.dictionary, np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
 
 
-def _array(values: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+def array_of(values: Sequence[Any], arrow: pa.DataType) -> pa.Array:
+    """Values, times as ticks, in Arrow's form."""
     if pa.types.is_timestamp(arrow):
         return pa.array(values, pa.int64()).cast(arrow)
     return pa.array(values, arrow)

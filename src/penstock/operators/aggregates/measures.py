@@ -1,7 +1,8 @@
 """Aggregates as columns of numbers: what a columnar aggregate keeps per pane and group.
 
 A measure is one number per group: how many rows, how many values, their sum, their least or greatest; or three, their
-moments (number, mean, sum of squared deviations), joined by Chan's rule. Each aggregate is lowered from one or two of
+moments (number, mean, sum of squared deviations), joined by Chan's rule; or how many values are distinct, which is
+counted beside the panes (`distinct_values`), in which rows stand for it. Each aggregate is lowered from one or two of
 them. Counts and sums of integers can be taken out of a window again; sums of floating point numbers, extremes and
 moments cannot. Sums of integers are 64 bits wide until they might overflow, and Python's own integers from then on.
 """
@@ -21,8 +22,8 @@ from penstock.model.schema import DataType
 from penstock.operators.aggregates.functions import Spread
 
 Array = np.ndarray
-Kind = Literal["rows", "count", "sum", "min", "max", "moments"]
-Lowering = Literal["count", "sum", "mean", "extreme", "spread"]
+Kind = Literal["rows", "count", "sum", "min", "max", "moments", "distinct"]
+Lowering = Literal["count", "distinct", "sum", "mean", "extreme", "spread"]
 """What is made of a measure: itself, the sum if SQL can hold it, the sum divided by the count, a spread of moments."""
 Combine = Callable[[Array, Array], Array]
 SAFE = 2**62
@@ -43,16 +44,18 @@ class Measure:
     kind: Kind
     column: int | None = None
     is_float: bool = False
+    values: DataType | None = None
+    """Their type, where they are told apart."""
 
     @property
     def is_invertible(self) -> bool:
         """Whether it can be taken out of a total exactly."""
-        return self.kind in ("rows", "count") or (self.kind == "sum" and not self.is_float)
+        return self.kind in ("rows", "count", "distinct") or (self.kind == "sum" and not self.is_float)
 
     @property
     def dtype(self) -> type:
         """The type of its numbers, unless they have been widened."""
-        is_float = self.kind == "moments" or (self.is_float and self.kind not in ("rows", "count"))
+        is_float = self.kind == "moments" or (self.is_float and self.kind not in ("rows", "count", "distinct"))
         return np.float64 if is_float else np.int64
 
     @property
@@ -90,10 +93,10 @@ class Measure:
 
     def gather(self, slots: Array, size: int, values: Array | None, valid: Array | None, *, wide: bool) -> Array:
         """The numbers of a batch: rows with the same slot become one. `valid` None means that there are no nulls."""
-        if valid is not None and self.kind != "rows":
+        if valid is not None and self.kind not in ("rows", "distinct"):
             slots = slots[valid]
             values = values[valid] if values is not None else None
-        if self.kind in ("rows", "count"):
+        if self.kind in ("rows", "count", "distinct"):
             return np.bincount(slots, minlength=size)
         assert values is not None
         if self.kind == "moments":
@@ -107,7 +110,7 @@ class Measure:
 
     def gather_runs(self, starts: Array, rows: int, values: Array | None, valid: Array | None, *, wide: bool) -> Array:
         """The same of rows in the order of their slots, of which each run, which begins at `starts`, becomes one."""
-        if self.kind == "rows" or (self.kind == "count" and valid is None):
+        if self.kind in ("rows", "distinct") or (self.kind == "count" and valid is None):
             return np.diff(starts, append=rows)
         if self.kind == "count":
             assert valid is not None
@@ -204,7 +207,7 @@ class Result:
     def lower(self, measures: Sequence[Array]) -> pa.Array:
         """The column of results, none of which overflows."""
         values, counts = measures[self.value], measures[self.count]
-        if self.lowering == "count":
+        if self.lowering in ("count", "distinct"):
             return pa.array(values, pa.int64())
         if self.spread is not None:
             return _lower_spread(values, self.spread)

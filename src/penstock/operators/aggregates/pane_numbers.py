@@ -20,26 +20,26 @@ Runs = list[Pane]
 """A pane to which several batches have come."""
 
 
-def put_in_pane(pages: Pages, pane: int, measures: Sequence[Measure], run: Pane) -> bool:
-    """Put numbers into a pane, whether there is one or not; whether it is new."""
-    before: Pane | Runs | None = pages.get(f"p{pane}")
+def put_in_pane(pages: Pages, key: str, measures: Sequence[Measure], run: Pane) -> bool:
+    """Put numbers into the pane on a page, whether there is one or not; whether it is new."""
+    before: Pane | Runs | None = pages.get(key)
     if before is None:
-        pages.put(f"p{pane}", run)
+        pages.put(key, run)
         return True
     runs = [*before, run] if isinstance(before, list) else [before, run]
     while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):
         last = runs.pop()
         runs[-1] = put_together(measures, runs[-1], last)
-    pages.put(f"p{pane}", runs if len(runs) > 1 else runs[0])
+    pages.put(key, runs if len(runs) > 1 else runs[0])
     return False
 
 
-def read_pane(pages: Pages, pane: int, measures: Sequence[Measure]) -> Pane:
-    """A pane as one run."""
-    page: Pane | Runs = pages.get(f"p{pane}")
+def read_pane(pages: Pages, key: str, measures: Sequence[Measure]) -> Pane:
+    """The pane on a page as one run."""
+    page: Pane | Runs = pages.get(key)
     if isinstance(page, list):
         page = as_one(measures, page)
-        pages.put(f"p{pane}", page)
+        pages.put(key, page)
     return page
 
 
@@ -62,6 +62,7 @@ def put_together(measures: Sequence[Measure], left: Pane, right: Pane) -> Pane:
     """The groups of both."""
     if len(left[0]) == len(right[0]) and np.array_equal(left[0], right[0]):
         return left[0], [m.combine(a, b) for m, a, b in zip(measures, left[1], right[1], strict=True)]
+    merged: list[Array] = []
     more, less = (left, right) if len(left[0]) >= len(right[0]) else (right, left)
     at = np.searchsorted(more[0], less[0])
     shared = more[0][np.minimum(at, len(more[0]) - 1)] == less[0]
@@ -69,8 +70,10 @@ def put_together(measures: Sequence[Measure], left: Pane, right: Pane) -> Pane:
     codes = np.insert(more[0], at[new], less[0][new])
     # One that is in both stands behind as many new ones as are less than it.
     places = (at + np.cumsum(new))[shared]
-    merged = []
     for measure, a, b in zip(measures, more[1], less[1], strict=True):
+        if merged and a is more[1][0] and b is less[1][0]:  # where nothing is null, values are as many as rows
+            merged.append(merged[0])
+            continue
         kept = a.astype(object) if b.dtype == object else a
         total = np.insert(kept, at[new], b[new], axis=0)
         total[places] = measure.combine(total[places], b[shared])
@@ -89,3 +92,14 @@ def compress(panes: Array) -> tuple[Array, Array]:
     lookup = np.zeros(span, np.int64)
     lookup[present] = np.arange(len(present))
     return present, lookup[panes]
+
+
+def in_order(numbers: Array) -> tuple[Array, Array]:
+    """Numbers that are not negative in ascending order, equal ones as they came, and where each stood."""
+    bits = len(numbers).bit_length()
+    if int(numbers.max()) < 1 << (63 - bits):
+        packed = (numbers << bits) | np.arange(len(numbers))
+        packed.sort()
+        return packed >> bits, packed & ((1 << bits) - 1)
+    order = np.argsort(numbers, kind="stable")
+    return numbers[order], order

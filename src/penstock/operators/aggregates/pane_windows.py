@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.operators.aggregates.emission import PORTION
-from penstock.operators.aggregates.pane_numbers import Pane, read_pane
+from penstock.operators.aggregates.pane_numbers import Pane
 from penstock.operators.aggregates.slide import Slide
 from penstock.operators.aggregates.sliding_total import SlidingTotal
 from penstock.operators.aggregates.window_tables import Block
@@ -44,7 +44,7 @@ class PaneWindows:
                 wid = max(wid + 1, self.window.first_of_pane(state.panes[hi])) if hi < len(state.panes) else end
                 continue
             if self.window.panes_per_window == 1:
-                window = read_pane(pages, state.panes[lo], self.sliding.measures)
+                window = self.sliding.alone(state.panes[lo], pages)
                 following = wid + 1
             else:
                 window = self.sliding.advance(state.totals, state.panes, lo, hi, size, pages)

@@ -4,7 +4,7 @@ Rows that come one at a time are gathered in a table per pane, group by group, a
 that adds a row, and the one that makes the result rows of a table, are written out for the keys and measures of the
 query and compiled once: no loop over measures and no call per value is left in them.
 
-In a table a number is None until a value that is not null has come; counts begin at 0.
+In a table a number is None until a value that is not null has come; counts begin at 0, distinct values are a set.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.model.batch import Row
+from penstock.model.values import canonical
 from penstock.operators.aggregates.chosen import Key
 from penstock.operators.aggregates.functions import (
     check_bigint,
@@ -28,6 +29,7 @@ Groups = dict[Key, list[Any]]
 StartPane = Callable[[int], Groups]
 Absorb = Callable[[Row], None]
 _NAMES = {
+    "canonical": canonical,
     "least": least,
     "greatest": greatest,
     "lift_moments": lift_moments,
@@ -100,6 +102,8 @@ def _first(measure: Measure) -> str:
             return "1"
         case "count":
             return f"0 if {value} is None else 1"
+        case "distinct":
+            return f"set() if {value} is None else {{canonical({value})}}"
         case "moments":
             return f"None if {value} is None else lift_moments({value})"
         case _:
@@ -112,6 +116,8 @@ def _add(at: int, measure: Measure) -> list[str]:
         return [f"{number} += 1"]
     if measure.kind == "count":
         return [f"if {value} is not None: {number} += 1"]
+    if measure.kind == "distinct":
+        return [f"if {value} is not None: {number}.add(canonical({value}))"]
     match measure.kind:
         case "sum":
             joined = f"b + {value}"
@@ -133,6 +139,8 @@ def _result(at: int, result: Result) -> str:
     value, count = f"n[{result.value}]", f"n[{result.count}]"
     if result.lowering == "count":
         return value
+    if result.lowering == "distinct":
+        return f"len({value})"
     if result.lowering == "mean":
         return f"({value} / {count} if {count} else None)"
     if result.spread is not None:

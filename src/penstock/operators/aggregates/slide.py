@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.operators.aggregates.measures import SAFE, Measure
-from penstock.operators.aggregates.sliding_total import Totals
+from penstock.operators.aggregates.totals import Totals
 
 
 @dataclass
@@ -26,6 +26,8 @@ class Slide:
     totals: Totals = field(default_factory=Totals)
     live: int = 0
     """How many groups were in panes when it was last looked at."""
+    live_pairs: dict[int, int] = field(default_factory=dict)
+    """The same of pairs of a group and a value, per measure that counts distinct ones."""
     weights: dict[int, int] = field(default_factory=dict)
     """No sum of integers over living panes can be greater than these together; each goes with the pane it is under."""
 

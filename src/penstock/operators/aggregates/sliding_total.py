@@ -7,7 +7,7 @@ its groups were without it, so that a pane leaves by putting them back. When all
 entered take their place.
 
 Totals are kept of the groups that are in the window, each in a place of its own, and of no others: a group that comes
-is given the next place, and when more places are of groups that have left than of others, these move together. So a
+is given the next place, and when many places are of groups that have left, the others move together. So a
 window costs a few array operations over its groups and over the panes that enter and leave, amortised, however many
 panes it has and however many groups there are. What is kept besides the panes is a number per group in the window, and
 the notes, which together are no larger than the panes.
@@ -17,40 +17,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from penstock.operators.aggregates.distinct_values import DistinctValues
 from penstock.operators.aggregates.measures import Array, Measure
 from penstock.operators.aggregates.pane_numbers import Pane, read_pane
+from penstock.operators.aggregates.totals import Totals
 from penstock.operators.state import Pages
 
 SPARE_PLACES = 256
-"""So many places of groups that have left, and as many again as are of others, may wait before these move together."""
+"""So many places of groups that have left, and half as many as are of others, may wait before these move together."""
 STACK_PAGE = 32
 """The notes of so many panes are kept in one page, since they are written at once and read in order."""
-
-
-@dataclass
-class Totals:
-    """What is kept from window to window."""
-
-    first: int | None = None
-    """The first pane in the total; None if there is none."""
-    last: int = 0
-    """The last one."""
-    groups: Array = field(default_factory=lambda: np.zeros(0, np.int64))
-    """The codes of the groups in the total, by their places."""
-    added: dict[int, Array] = field(default_factory=dict)
-    """Per measure that can be taken out: the total."""
-    entered: dict[int, Array] = field(default_factory=dict)
-    """Per other measure: the total of the panes since `turned`."""
-    leaving: dict[int, Array] = field(default_factory=dict)
-    """Per other measure: the total of the panes before `turned`."""
-    turned: int | None = None
-    """Of panes before this one there are notes; None if everything is to be made anew."""
-    stack: list[int] = field(default_factory=list)
-    """The numbers of the pages that hold the notes, ascending."""
 
 
 class SlidingTotal:
@@ -60,6 +39,8 @@ class SlidingTotal:
         """What is totalled."""
         self.measures = measures
         self.others = [at for at, m in enumerate(measures) if not m.is_invertible]
+        self.values = DistinctValues(measures)
+        self.plain = [at for at, m in enumerate(measures) if m.is_invertible and m.kind != "distinct"]
         # Where each group is in the total: made anew from the total when it is of another one.
         self._places = np.zeros(0, np.int32)
         self._placed: Array | None = None
@@ -85,6 +66,15 @@ class SlidingTotal:
             self._turn(totals, panes[lo:hi], pages, places)
         return self._numbers(totals, first)
 
+    def alone(self, pane: int, pages: Pages) -> Pane:
+        """The groups of a window that is one pane, and their numbers."""
+        codes, numbers = read_pane(pages, f"p{pane}", self.measures)
+        if self.values.columns:
+            numbers = list(numbers)
+            for at in self.values.columns:
+                numbers[at] = self.values.alone(at, pane, codes, pages)
+        return codes, numbers
+
     def retire(self, totals: Totals, panes: list[int], first_needed: int, size: int, pages: Pages) -> None:
         """Take out the panes before `first_needed`, which are about to be given up."""
         if totals.first is not None and totals.first < first_needed:
@@ -108,10 +98,13 @@ class SlidingTotal:
         """Some groups leave a pane before it leaves; what has notes is made anew at the next window."""
         if totals.first is not None and totals.first <= pane <= totals.last:
             codes, numbers = left
-            where = self._places_of(totals, size)[codes]
-            for at, total in totals.added.items():
-                total[where] -= numbers[at]
+            places = self._places_of(totals, size)
+            for at in self.plain:
+                totals.added[at][places[codes]] -= numbers[at]
+            self.values.drop(totals, pane, codes, pages, places)
             self._forget_notes(totals, pages)
+        else:
+            self.values.drop(None, pane, left[0], pages, self._places)
 
     def _forget_notes(self, totals: Totals, pages: Pages) -> None:
         self._give_up_stack(totals, len(totals.stack), pages)
@@ -130,7 +123,7 @@ class SlidingTotal:
         """Per code the place of a group in the total, -1 where it has none."""
         self._move_together(totals)
         if self._placed is not totals.groups or len(self._places) < size:
-            self._places = np.full(max(size + size // 2, len(self._places)), -1, np.int32)
+            self._places = np.full(max(size + size // 4, len(self._places)), -1, np.int32)
             self._place(totals)
         return self._places
 
@@ -142,7 +135,7 @@ class SlidingTotal:
         rows = totals.added.get(0)
         if rows is not None and len(rows) > SPARE_PLACES:
             left = np.flatnonzero(rows)
-            if len(rows) > 2 * len(left) + SPARE_PLACES:
+            if len(rows) > len(left) + len(left) // 2 + SPARE_PLACES:
                 self._keep(totals, left)
 
     def _keep(self, totals: Totals, left: Array) -> None:
@@ -191,21 +184,23 @@ class SlidingTotal:
         return totals.groups[there], numbers
 
     def _enter(self, totals: Totals, pane: int, pages: Pages, places: Array, *, with_others: bool) -> None:
-        codes, numbers = read_pane(pages, pane, self.measures)
+        codes, numbers = read_pane(pages, f"p{pane}", self.measures)
         where = self._grow(totals, codes, places)
-        for at, measure in enumerate(self.measures):
-            if measure.is_invertible:
-                if numbers[at].dtype == object and totals.added[at].dtype != object:
-                    totals.added[at] = totals.added[at].astype(object)
-                totals.added[at][where] += numbers[at]
-            elif with_others:
-                totals.entered[at][where] = measure.combine(totals.entered[at][where], numbers[at])
+        for at in self.plain:
+            if numbers[at].dtype == object and totals.added[at].dtype != object:
+                totals.added[at] = totals.added[at].astype(object)
+            totals.added[at][where] += numbers[at]
+        for at in self.others if with_others else ():
+            total = totals.entered[at]
+            total[where] = self.measures[at].combine(total[where], numbers[at])
+        self.values.enter(totals, pane, pages, places)
 
     def _leave(self, totals: Totals, pane: int, pages: Pages, places: Array) -> None:
-        codes, numbers = read_pane(pages, pane, self.measures)
+        codes, numbers = read_pane(pages, f"p{pane}", self.measures)
         where = places[codes]
-        for at, total in totals.added.items():
-            total[where] -= numbers[at]
+        for at in self.plain:
+            totals.added[at][where] -= numbers[at]
+        self.values.leave(totals, pane, pages, places)
         if self.others and totals.turned is not None and pane < totals.turned:
             notes = pages.get(f"s{pane // STACK_PAGE}")[pane]
             for at, without in zip(self.others, notes, strict=True):
@@ -218,7 +213,7 @@ class SlidingTotal:
         self._give_up_stack(totals, len(totals.stack), pages)
         stack: dict[int, dict[int, list[Array]]] = {}
         for pane in reversed(panes):
-            codes, numbers = read_pane(pages, pane, self.measures)
+            codes, numbers = read_pane(pages, f"p{pane}", self.measures)
             where = places[codes]
             notes = []
             for total, at in zip(running, self.others, strict=True):
