@@ -236,6 +236,7 @@ SEVERAL = {
 PER = pk.punctuated("k = 'punct'", per=["v"], final=True)
 TUMBLING = "[RANGE 25, SLIDE 25, WA ts]"
 
+DISTINCTS = "count(*) AS n, count(DISTINCT v) AS dv, count(DISTINCT d) AS dd, count(DISTINCT b) AS db, max(v) AS m"
 CASES = [
     Golden("ingest-ordered", "SELECT * FROM s", pk.ordered()),
     Golden("ingest-bounded", "SELECT ts, k, twice(v) AS x FROM s WHERE v > 0"),
@@ -251,6 +252,10 @@ CASES = [
     Golden("columnar-sliding", f"SELECT k, b, {NUMBERS} {SLIDING} FROM s GROUP BY k, b"),
     Golden("columnar-sliding-arrow", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", form="arrow"),
     Golden("columnar-no-groups", f"SELECT {NUMBERS} {SLIDING} FROM s", form="arrow"),
+    Golden("columnar-keys", f"SELECT k, at, {NUMBERS} {SLIDING} FROM s GROUP BY k, at", form="arrow"),
+    Golden("columnar-alone", f"SELECT {NUMBERS} {SLIDING} FROM s GROUP BY k"),
+    Golden("columnar-distinct", f"SELECT k, {DISTINCTS} {SLIDING} FROM s GROUP BY k", form="arrow"),
+    Golden("columnar-distinct-rows", f"SELECT v, {DISTINCTS} {TUMBLING} FROM s GROUP BY v"),
     Golden("paned", f"SELECT k, {TABLES} {SLIDING} FROM s GROUP BY k", aggregate="paned"),
     Golden("paned-differential", f"SELECT k, {EXACT} {SLIDING} FROM s GROUP BY k", aggregate="paned differential"),
     Golden(

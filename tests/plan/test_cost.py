@@ -110,11 +110,11 @@ def test_the_measured_ratio_of_panes_to_wid_is_near_the_models() -> None:
     ],
 )
 def test_functions_are_taken_out_only_where_that_costs_less(range_: int, slide: int, name: str) -> None:
-    assert chosen("count(DISTINCT s)", range_, slide).name == name
+    assert chosen("sum(d)", range_, slide).name == name
 
 
 def test_with_range_10_and_slide_9_ten_combinations_are_told_beside_eighteen() -> None:
-    found = chosen("count(DISTINCT s)", 10, 9)
+    found = chosen("sum(d)", 10, 9)
     assert found.costs == {"wid": 200, "paned": 180 + 10, "paned differential": 180 + 18}
     assert str(found) == "paned, cost 190 against 200 for wid, 198 for paned differential"
 

@@ -34,7 +34,7 @@ EXACT = "count(*) AS n, count(v) AS cv, sum(v) AS sv, avg(v) AS av, sum(c) AS sc
 ORDERED = "min(d) AS d0, max(d) AS d1, sum(d) AS sd, min(c) AS c0, max(k) AS k1, min(at) AS a0"
 NUMBERS = (
     "count(*) AS n, sum(v) AS sv, avg(v) AS av, max(v) AS mv, min(d) AS d0, max(d) AS d1, sum(d) AS sd, max(at) AS a1, "
-    "var_pop(v) AS pv, stddev_samp(d) AS td"
+    "var_pop(v) AS pv, stddev_samp(d) AS td, count(DISTINCT d) AS dd, count(DISTINCT k) AS dk"
 )
 HOLISTIC = (
     "count(DISTINCT d) AS dd, count(DISTINCT at) AS da, var_pop(v) AS pv, stddev_samp(c) AS sc, var_samp(d) AS vd"
@@ -142,7 +142,7 @@ def window_queries(draw: st.DrawFn) -> Case:
 
 @st.composite
 def number_queries(draw: st.DrawFn) -> Case:
-    keys = draw(st.sampled_from([(), ("k",), ("k", "v"), ("at", "c")]))
+    keys = draw(st.sampled_from([(), ("k",), ("v",), ("at",), ("k", "v"), ("at", "c"), ("k", "v", "at")]))
     sql = f"SELECT {', '.join([*keys, NUMBERS])} {clause(draw(sliding_windows()))} FROM s"
     sql += f" GROUP BY {', '.join(keys)}" if keys else ""
     arrived = draw(rows(max_size=40))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -13,10 +14,14 @@ from hypothesis import strategies as st
 
 from penstock.errors import EvaluationError
 from penstock.model.batch import Batch
-from penstock.model.schema import BIGINT, DOUBLE, DataType, decimal, parse_type, schema_of
+from penstock.model.schema import BIGINT, DOUBLE, DataType, Schema, decimal, parse_type, schema_of
+from penstock.model.values import canonical
 from penstock.operators.aggregates.catalogue import RECORDS, Aggregate, array_form, find
-from penstock.operators.aggregates.measures import infinite, values_of
+from penstock.operators.aggregates.distinct_values import DistinctValues
+from penstock.operators.aggregates.measures import Measure, infinite, values_of
 from penstock.operators.aggregates.partials import MIN_COLUMNAR, Grouping
+from penstock.operators.aggregates.totals import Totals
+from penstock.operators.state import MemoryPages
 from penstock.plan.expressions import AggregateCall
 from penstock.reference.aggregates import aggregate
 from penstock.testing.strategies import values
@@ -124,6 +129,18 @@ def test_arrows_partials_of_a_batch_are_those_of_its_rows(
     assert_agree(outcome(lambda: function.result(partials[0])), by_oracle(record, type_, many))
 
 
+def distinct_in_both(measures: Sequence[Measure], schema: Schema, left: list[Any], right: list[Any]) -> int:
+    """How many distinct values a window of two panes has, of which one comes as an Arrow table, the other as a set."""
+    pages, totals, counting = MemoryPages(), Totals(added={1: np.zeros(1, np.int64)}), DistinctValues(measures)
+    zeros = np.zeros(len(left), np.int64)
+    counting.take(pages, Batch(schema, [(v,) for v in left]), zeros, zeros)
+    seen = {canonical(v) for v in right if v is not None}
+    counting.take_sets(pages, 1, np.zeros(1, np.int64), [[], [seen]])
+    for pane in (0, 1):
+        counting.enter(totals, pane, pages, np.zeros(1, np.int64))
+    return int(totals.added[1][0])
+
+
 @pytest.mark.parametrize(("record", "type_"), CASES)
 @examples(8)
 @given(st.data())
@@ -136,6 +153,9 @@ def test_the_array_form_gives_what_the_oracle_says(record: Aggregate, type_: Dat
     measures, (result,) = form
     assert all(m.is_invertible for m in measures) is record.inverts(type_, result_type(record, type_))
     left, right = data.draw(column(type_)), data.draw(column(type_))
+    if record.distinct:
+        assert_agree(distinct_in_both(measures, schema, left, right), by_oracle(record, type_, left + right))
+        return
     with infinite():
         numbers = []
         for measure in measures:

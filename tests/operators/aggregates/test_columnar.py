@@ -14,15 +14,19 @@ import penstock as pk
 from penstock.model.batch import Batch, table_of
 from penstock.model.elements import linear
 from penstock.model.time import END_OF_TIME
-from penstock.operators.aggregates import columnar
+from penstock.operators.aggregates import columnar, distinct_values
 from penstock.operators.aggregates.columnar import ColumnarAggregate
 
-some_rows = st.lists(st.tuples(st.integers(0, 40), st.sampled_from("abc"), st.integers(-9, 9)), max_size=12)
+few, many = st.sampled_from("abc"), st.integers(0, 9999).map(str)
+some_rows = st.sampled_from([few, many]).flatmap(
+    lambda keys: st.lists(st.tuples(st.integers(0, 40), keys, st.integers(-9, 9)), max_size=12)
+)
 
 
-def operator(length: int = 6, slide: int = 2) -> tuple[ColumnarAggregate, Any]:
+def operator(length: int = 6, slide: int = 2, more: str = "") -> tuple[ColumnarAggregate, Any]:
     flow = pk.Flow().stream("s", [], time="t", schema="t bigint, k string, v int", progress=pk.bounded(99))
-    sql = f"SELECT k, count(*) AS n, sum(v) AS s, max(v) AS m [RANGE {length}, SLIDE {slide}, WA t] FROM s GROUP BY k"
+    sql = f"SELECT k, count(*) AS n, sum(v) AS s, max(v) AS m{more} "
+    sql += f"[RANGE {length}, SLIDE {slide}, WA t] FROM s GROUP BY k"
     query: Any = flow.query(sql)
     (found,) = [n for n in query.execution().graph.nodes if isinstance(n.operator, ColumnarAggregate)]
     return found.operator, found.plan.inputs[0].schema
@@ -40,7 +44,10 @@ def by_hand(given: list[Any], length: int, slide: int) -> list[Any]:
         for wid in range(t // slide, (t + length) // slide):
             end = (wid + 1) * slide
             found.setdefault((wid, end - length, end, k), []).append(v)
-    return sorted((*key, len(values), sum(values), max(values)) for key, values in found.items())
+    return sorted((*key, len(values), sum(values), max(values), len(set(values))) for key, values in found.items())
+
+
+DISTINCT = ", count(DISTINCT v) AS d"
 
 
 def in_order(schema: Any, given: list[Any]) -> list[Any]:
@@ -55,7 +62,7 @@ def in_order(schema: Any, given: list[Any]) -> list[Any]:
 def test_every_form_of_a_batch_comes_to_the_same(
     form: str, length: int, slide: int, first: list[Any], second: list[Any]
 ) -> None:
-    aggregate, schema = operator(length, slide)
+    aggregate, schema = operator(length, slide, DISTINCT)
     with mock.patch.object(columnar, "MIN_COLUMNAR", 1), mock.patch.object(columnar, "MAX_PENDING", 2):
         for number, part in enumerate((first, second)):
             made = in_order(schema, part)
@@ -75,16 +82,22 @@ def test_panes_that_were_made_elsewhere_are_taken_as_they_are() -> None:
         given_numbers.append(np.array(values, measure.dtype))
     aggregate.take_panes(np.array([0, 2, 2]), keys, given_numbers)
     same = [(0, "a", 3), (1, "a", 4), (4, "a", -3), (5, "b", 5)]
-    assert results(aggregate) == by_hand(same, 6, 2)
+    assert results(aggregate) == [row[:-1] for row in by_hand(same, 6, 2)]
     aggregate.take_panes(np.array([], np.int64), keys, given_numbers)
     assert results(aggregate) == []
 
 
 def test_groups_that_are_gone_give_up_their_codes() -> None:
-    aggregate, schema = operator(2, 2)
-    with mock.patch.object(columnar, "MIN_COLUMNAR", 1), mock.patch.object(columnar, "SPARE_CODES", 4):
+    aggregate, schema = operator(2, 2, DISTINCT)
+    with (
+        mock.patch.object(columnar, "MIN_COLUMNAR", 1),
+        mock.patch.object(columnar, "SPARE_CODES", 4),
+        mock.patch.object(distinct_values, "SPARE_PAIRS", 4),
+    ):
         for t in range(100):
             aggregate.process(0, Batch(schema, table=table_of(schema, in_order(schema, [(t, f"g{t}", 1)]))))
             list(aggregate.punctuate(0, linear("t", t)))
         assert len(aggregate.codes) <= 2 * 2 + 4 + 1
-        assert len(list(aggregate.pages.keys())) < 10
+        (at,) = aggregate.sliding.values.columns
+        assert len(aggregate.sliding.values.pairs(at, aggregate.pages)) <= 2 * 2 + 4 + 1
+        assert len(list(aggregate.pages.keys())) < 12

@@ -54,7 +54,10 @@ class GroupCodes:
     def encode(self, columns: Sequence[Column], rows: int) -> Array:
         """The code of every row; groups that are new get one."""
         if not columns:
-            return self._rows.encode([np.zeros(rows, np.int64)])
+            return self._rows.encode_close(np.zeros(rows, np.int64))
+        if self._alone is None and len(self._types) == 1:
+            words = self._words(columns, adds=True)
+            return self._rows.encode_close(words[0]) if len(words) == 1 else self._rows.encode(words)
         return self._encode(columns, adds=True)
 
     def encode_keys(self, keys: Sequence[Key]) -> Array:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from penstock.model.batch import Batch, ticks_of
 from penstock.model.schema import DataType
-from penstock.operators.aggregates.functions import Spread
+from penstock.operators.aggregates.functions import Spread, combine_moments
 
 Array = np.ndarray
 Kind = Literal["rows", "count", "sum", "min", "max", "moments", "distinct"]
@@ -27,6 +27,8 @@ Lowering = Literal["count", "distinct", "sum", "mean", "extreme", "spread"]
 """What is made of a measure: itself, the sum if SQL can hold it, the sum divided by the count, a spread of moments."""
 Combine = Callable[[Array, Array], Array]
 SAFE = 2**62
+FEW = 4
+"""So few groups are joined one by one, since an operation on arrays costs as much as some on numbers."""
 
 
 def infinite() -> np.errstate:
@@ -127,6 +129,10 @@ class Measure:
 
 
 def _combine_moments(left: Array, right: Array) -> Array:
+    if len(left) <= FEW:
+        pairs = zip(left.tolist(), right.tolist(), strict=True)
+        joint = [b if not a[0] else a if not b[0] else combine_moments(a, b) for a, b in pairs]
+        return np.array(joint, np.float64).reshape(len(left), 3)
     n_left, n_right = left[:, 0], right[:, 0]
     joined = np.empty_like(left)
     n = np.add(n_left, n_right, out=joined[:, 0])

@@ -160,11 +160,14 @@ class SlidingTotal:
             where[fresh] = places[added] = np.arange(size, size + len(added), dtype=np.int32)
             totals.groups = np.concatenate([totals.groups, added])
             self._placed = totals.groups
+        if len(totals.added.get(0, ())) < len(totals.groups) or (self.others and not totals.entered):
+            self._grow_numbers(totals, len(totals.groups))
+        return where
+
+    def _grow_numbers(self, totals: Totals, size: int) -> None:
         for at, measure in enumerate(self.measures):
             for kept in (totals.added,) if measure.is_invertible else (totals.entered, totals.leaving):
-                size = len(totals.groups)
                 kept[at] = measure.grown(kept[at], size) if at in kept else measure.neutral(size)
-        return where
 
     # Panes
 

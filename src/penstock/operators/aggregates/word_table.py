@@ -49,6 +49,23 @@ class WordTable:
             kept.append(given)
         self._rebuild(_room_for(len(self)))
 
+    def encode_close(self, words: Array) -> Array:
+        """The code of every row of one word; those that are close together are looked up once each."""
+        if not len(words):
+            return np.zeros(0, np.int64)
+        least = int(words.min())
+        span = int(words.max()) - least + 1
+        if span > len(words):
+            return self.encode([words])
+        places = words - least
+        seen = np.zeros(span, np.bool_)
+        seen[places] = True
+        present = np.flatnonzero(seen)
+        codes = np.zeros(span, np.int64)
+        codes[present] = self.encode([present + least])
+        found: Array = codes[places]
+        return found
+
     def encode(self, words: Sequence[Array], *, adds: bool = True) -> Array:
         """The code of every row, given word by word; a row that has none is given one, or is `UNKNOWN`."""
         codes = np.empty(len(words[0]), np.int64)

@@ -1,0 +1,102 @@
+"""Codes of groups against a dictionary: any types and nulls, any batches, texts that have the same hash."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.model.batch import table_of
+from penstock.model.elements import Punctuation
+from penstock.model.plain import decode, encode
+from penstock.model.schema import Schema, schema_of
+from penstock.operators.aggregates import text_codes
+from penstock.operators.aggregates.chosen import Chosen
+from penstock.operators.aggregates.group_codes import GroupCodes
+from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "bigint": st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63)]) | st.integers(-50, 50),
+    "string": st.sampled_from(["", "a", "b", "12345678", "123456789", "日本", "x" * 600, "x" * 601])
+    | st.text(max_size=9),
+    "binary": st.binary(max_size=9),
+    "boolean": st.booleans(),
+    "timestamp": st.integers(-(10**15), 10**15),
+    "decimal(20,2)": st.sampled_from([Decimal("1.00"), Decimal("-1.00"), Decimal("0.01")]),
+}
+SCHEMAS = [(), ("bigint",), ("string",), ("binary",), ("string", "bigint"), ("timestamp", "decimal(20,2)", "boolean")]
+
+
+def schema_with(types: tuple[str, ...]) -> Schema:
+    return schema_of([(f"c{at}", type_) for at, type_ in enumerate(types)])
+
+
+def batches(types: tuple[str, ...]) -> st.SearchStrategy[list[list[Any]]]:
+    row = st.tuples(*[st.none() | VALUES[type_] for type_ in types])
+    return st.lists(st.lists(row, min_size=1, max_size=30), min_size=1, max_size=4)
+
+
+def same_hash(ends: Any, data: Any) -> Any:
+    return np.full(len(ends) - 1, 7, np.uint64)
+
+
+@pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("types", SCHEMAS, ids=str)
+@given(data=st.data())
+def test_two_rows_have_the_same_code_exactly_if_they_are_the_same(
+    types: tuple[str, ...], collide: bool, data: st.DataObject
+) -> None:
+    schema, codes, known = schema_with(types), GroupCodes(schema_with(types)), {}
+    with mock.patch.object(text_codes, "hashed", same_hash if collide else text_codes.hashed):
+        for rows in data.draw(batches(types)):
+            columns = table_of(schema, rows).columns if types else []
+            for row, code in zip(rows, codes.encode(columns, len(rows)).tolist(), strict=True):
+                assert known.setdefault(row, code) == code
+        assert sorted(known.values()) == list(range(len(codes)))
+        assert {key: code for code, key in enumerate(codes.keys)} == known
+        assert codes.find(list(known)).tolist() == list(known.values())
+        kept = codes.keep(np.arange(0, len(codes), 2))
+        assert kept.keys == codes.keys[::2]
+        assert codes.find(kept.keys).tolist() == list(range(0, len(codes), 2))
+        again = GroupCodes.from_plain(schema, decode(encode(codes.to_plain())))
+        assert again.keys == codes.keys == GroupCodes.from_plain(schema, codes.keys).keys
+
+
+def test_what_is_not_there_is_not_found() -> None:
+    codes = GroupCodes(schema_with(("string", "bigint")), [("a", 1), ("a", None), (None, 1), ("b", 2)])
+    assert codes.find([("c", 1), ("a", 2), (None, None), ("a", "no number"), (None, 1)]).tolist() == [-1, -1, -1, -1, 2]
+    assert len(codes) == 4
+
+
+@pytest.mark.parametrize(
+    ("constants", "meant"),
+    [
+        ({"c0": "a"}, [0, 1]),
+        ({"c1": 1}, [0, 2]),
+        ({"c1": None}, [1]),
+        ({"c0": None}, [2]),
+        ({"c0": "b", "c1": 2}, [3]),
+        ({"c0": "z"}, []),
+        ({"c1": "no number"}, []),
+    ],
+)
+def test_the_groups_of_a_promise_are_found_by_their_constants(constants: dict[str, Any], meant: list[int]) -> None:
+    codes = GroupCodes(schema_with(("string", "bigint")), [("a", 1), ("a", None), (None, 1), ("b", 2)])
+    chosen = Chosen.by(Punctuation((("t", 5),), tuple(constants.items())), "t", ["c0", "c1"])
+    assert chosen is not None
+    assert codes.chosen(chosen).tolist() == meant
+
+
+def test_many_groups_are_told_apart_as_the_table_grows() -> None:
+    table = WordTable(1)
+    for start in range(0, 40_000, 7_000):
+        words = np.arange(start, start + 10_000) * 1024
+        found = table.encode([words])
+        assert np.array_equal(table.words[0].values[found], words)
+    assert len(table) == 45_000
+    assert (table.encode([np.arange(5) * 1024 + 1], adds=False) == UNKNOWN).all()
