@@ -43,9 +43,9 @@ def functions_of(type_: DataType, way: str) -> list[str]:
     able = [r for r in RECORDS if r.type_of(type_) is not None and r.is_native(type_)]
     match way:
         case "slide":
-            able = [r for r in able if r.has_array_form(type_)]
+            able = [r for r in able if r.has_array_form(type_) and not r.distinct]
         case "slide and differences":
-            able = [r for r in able if r.has_array_form(type_) or r.distinct]
+            able = [r for r in able if r.has_array_form(type_)]
             if len(able) < 2:
                 return []
         case "copy panes":

@@ -15,7 +15,7 @@ from typing import Any
 
 RESULTS = Path("benchmarks/results")
 PAGES = (Path("README.md"), Path("docs/performance.md"), Path("docs/papers/lmerge.md"))
-BENCHES = ("windows", "latency", "memory", "queries")
+BENCHES = ("windows", "latency", "memory", "queries", "shapes")
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -57,6 +57,22 @@ def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def shapes_table(reports: Mapping[str, Any]) -> str:
+    """How many times slower than DuckDB each shape is: keys down, aggregates and RANGE/SLIDE across."""
+    rows = reports["shapes"]["rows"]
+    across = list(dict.fromkeys((r["aggregates"], r["ratio"]) for r in rows))
+    down = list(dict.fromkeys((r["keys"], r["type"]) for r in rows))
+    slower = {(r["keys"], r["type"], r["aggregates"], r["ratio"]): r.get("times slower") for r in rows}
+    lines = [
+        "| keys | " + " | ".join(f"{aggregates}: {ratio}" for aggregates, ratio in across) + " |",
+        "|---" * (1 + len(across)) + "|",
+    ]
+    for keys, type_ in down:
+        cells = [_plain(slower.get((keys, type_, *place))) for place in across]
+        lines.append(f"| {_plain(keys)}, {type_} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 LMERGE = {
     "lmerge-ordered": "2, 3: ordered",
     "lmerge-policies": "4: chattiness",
@@ -81,6 +97,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "latency": lambda reports: rows_table(reports["latency"]["rows"]),
     "memory": lambda reports: rows_table(reports["memory"]["rows"]),
     "queries": lambda reports: rows_table(reports["queries"]["rows"]),
+    "shapes": shapes_table,
     "lmerge-claims": lambda reports: claims_table(reports, ("lmerge",)),
     **{name: partial(_figure_table, title) for name, title in LMERGE.items()},
 }

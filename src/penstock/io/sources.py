@@ -18,7 +18,7 @@ from penstock.engines.local.opening import Item
 from penstock.errors import SourceError, StreamError
 from penstock.io import infer
 from penstock.io.elements import LocalSource, list_source
-from penstock.io.files import BATCH_ROWS, expand, file_source_schema, read_text_files
+from penstock.io.files import expand, file_source_schema, read_text_files
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_rows, conform_table
 from penstock.model.element_rows import Elements, with_lives
@@ -30,6 +30,8 @@ from penstock.runtime.polled import Poll, Polled, PolledItems
 from penstock.storage.parquet_files import read_parquet
 
 T = TypeVar("T")
+TABLE_ROWS = 262_144
+"""A table is there already, so its batches are as large as they are cheapest."""
 ROWS_AHEAD = 256
 BATCHES_AHEAD = 4
 """Of an iterable and of a reader of Arrow batches."""
@@ -94,7 +96,7 @@ def _open(
     if table is not None:
         final = declared or ready(infer.from_arrow(table.schema, time, time_format))
         _require(final, table.schema.names)
-        return LocalSource(final, lambda: _conformed(final, table.to_batches(BATCH_ROWS), table.schema))
+        return LocalSource(final, lambda: _conformed(final, table.to_batches(TABLE_ROWS), table.schema))
     if isinstance(source, pa.RecordBatchReader):
         final = declared or ready(infer.from_arrow(source.schema, time, time_format))
         _require(final, source.schema.names)

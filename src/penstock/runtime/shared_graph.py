@@ -234,7 +234,10 @@ class SharedGraph(Graph):
             if family.identity == identity:
                 return family
         columns = node.input.schema
-        measures = [Measure(k, None if c is None else columns.index(c), f) for k, c, f in self._former[identity]]
+        measures = [
+            Measure(k, None if c is None else columns.index(c), f, columns[c].type if k == "distinct" else None)
+            for k, c, f in self._former[identity]
+        ]
         return self._family(planned, node, tuple(measures))
 
     def _family(self, planned: Physical, node: WindowAggregate, measures: tuple[Measure, ...]) -> GraphNode:

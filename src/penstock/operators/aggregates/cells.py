@@ -17,6 +17,8 @@ from penstock.operators.aggregates.measures import Array, Measure, values_of
 from penstock.operators.aggregates.pane_numbers import Pane, compress, in_order
 from penstock.operators.aggregates.slide import Slide
 
+Columns = dict[int | None, tuple[Array | None, Array | None]]
+"""Per column that is measured its numbers, and which of them are not null."""
 SLOTS_PER_ROW = 4
 SPARE_SLOTS = 4096
 
@@ -29,27 +31,29 @@ class Cells:
 
     def of(self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide) -> Iterator[tuple[int, Pane]]:
         """The panes of a batch, ascending, each with its cells; `codes` are those of rows, of `groups` in all."""
-        first = int(panes.min())
-        present, slots = compress(panes - first)
-        slots = slots * groups + codes
-        size = len(present) * groups
+        first, last = int(panes.min()), int(panes.max())
         columns = self._columns(batch)
-        self._weigh(columns, state, int(present[-1]) + first)
+        self._weigh(columns, state, last)
+        places = panes - first
+        size = (last - first + 1) * groups
         if size <= SLOTS_PER_ROW * len(batch) + SPARE_SLOTS:
+            slots = places if groups == 1 else places * groups + codes
             cells, numbers = self._by_slots(columns, slots, size, state)
+            present = steps = np.unique(cells // groups)
         else:
-            cells, numbers = self._by_runs(columns, slots, state)
-        edges = np.searchsorted(cells, np.arange(len(present) + 1) * groups).tolist()
-        for at, pane in enumerate((present + first).tolist()):
+            present, places = compress(places)
+            cells, numbers = self._by_runs(columns, places * groups + codes, state)
+            steps = np.arange(len(present))
+        edges = [*np.searchsorted(cells, steps * groups).tolist(), len(cells)]
+        for at, (place, step) in enumerate(zip(present.tolist(), steps.tolist(), strict=True)):
             lo, hi = edges[at], edges[at + 1]
-            yield pane, (cells[lo:hi] - at * groups, _parts(numbers, lo, hi))
+            yield place + first, (cells[lo:hi] - step * groups, _parts(numbers, lo, hi))
 
-    def _columns(self, batch: Batch) -> dict[int | None, tuple[Array | None, Array | None]]:
-        """Per column that is measured its numbers, and which of them are not null."""
+    def _columns(self, batch: Batch) -> Columns:
         wanted = dict.fromkeys(m.column for m in self.measures if m.kind != "distinct")
         return {c: (None, None) if c is None else values_of(batch, c) for c in wanted}
 
-    def _weigh(self, columns: dict[int | None, tuple[Array | None, Array | None]], state: Slide, last: int) -> None:
+    def _weigh(self, columns: Columns, state: Slide, last: int) -> None:
         """Say how large sums of integers may be by this batch, whose last pane is `last`."""
         for measure in self.measures:
             if measure.kind == "sum" and not measure.is_float:
@@ -57,9 +61,7 @@ class Cells:
                 assert values is not None
                 state.weigh(last, max(abs(int(values.min())), abs(int(values.max()))) * len(values))
 
-    def _by_slots(
-        self, columns: dict[int | None, tuple[Array | None, Array | None]], slots: Array, size: int, state: Slide
-    ) -> Pane:
+    def _by_slots(self, columns: Columns, slots: Array, size: int, state: Slide) -> Pane:
         rows = self.measures[0].gather(slots, size, None, None, wide=False)
         cells = np.flatnonzero(rows)
         all_there = len(cells) == size
@@ -73,9 +75,7 @@ class Cells:
                 numbers.append(made if all_there else made[cells])
         return cells, numbers
 
-    def _by_runs(
-        self, columns: dict[int | None, tuple[Array | None, Array | None]], slots: Array, state: Slide
-    ) -> Pane:
+    def _by_runs(self, columns: Columns, slots: Array, state: Slide) -> Pane:
         ordered, order = in_order(slots)
         starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
         sorted_columns = {

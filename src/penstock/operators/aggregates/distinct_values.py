@@ -110,6 +110,8 @@ class DistinctValues:
             self._leave(at, totals, self._of_pane(at, pane, pages), pages, places)
 
     def _leave(self, at: int, totals: Totals, pairs: Array, pages: Pages, places: Array) -> None:
+        if not len(pairs):
+            return
         held = totals.held[at]
         held[pairs] -= 1
         gone = pairs[held[pairs] == 0]

@@ -60,9 +60,12 @@ def runs_of(page: Pane | Runs) -> Runs:
 
 def put_together(measures: Sequence[Measure], left: Pane, right: Pane) -> Pane:
     """The groups of both."""
-    if len(left[0]) == len(right[0]) and np.array_equal(left[0], right[0]):
-        return left[0], [m.combine(a, b) for m, a, b in zip(measures, left[1], right[1], strict=True)]
     merged: list[Array] = []
+    if len(left[0]) == len(right[0]) and np.array_equal(left[0], right[0]):
+        for measure, a, b in zip(measures, left[1], right[1], strict=True):
+            as_rows = merged and a is left[1][0] and b is right[1][0]
+            merged.append(merged[0] if as_rows else measure.combine(a, b))
+        return left[0], merged
     more, less = (left, right) if len(left[0]) >= len(right[0]) else (right, left)
     at = np.searchsorted(more[0], less[0])
     shared = more[0][np.minimum(at, len(more[0]) - 1)] == less[0]

@@ -40,6 +40,7 @@ class SlidingTotal:
         self.measures = measures
         self.others = [at for at, m in enumerate(measures) if not m.is_invertible]
         self.values = DistinctValues(measures)
+        self.counts = [at for at, m in enumerate(measures) if m.kind == "count"]
         self.plain = [at for at, m in enumerate(measures) if m.is_invertible and m.kind != "distinct"]
         # Where each group is in the total: made anew from the total when it is of another one.
         self._places = np.zeros(0, np.int32)
@@ -99,8 +100,7 @@ class SlidingTotal:
         if totals.first is not None and totals.first <= pane <= totals.last:
             codes, numbers = left
             places = self._places_of(totals, size)
-            for at in self.plain:
-                totals.added[at][places[codes]] -= numbers[at]
+            self._subtract(totals, places[codes].astype(np.int64), numbers)
             self.values.drop(totals, pane, codes, pages, places)
             self._forget_notes(totals, pages)
         else:
@@ -144,20 +144,21 @@ class SlidingTotal:
         if is_placed:
             self._places[totals.groups] = -1
         totals.groups = totals.groups[left]
+        rows = totals.added.get(0)
         for kept in (totals.added, totals.entered, totals.leaving):
             for at, numbers in kept.items():
-                kept[at] = numbers[left]
+                kept[at] = totals.added[0] if at and numbers is rows else numbers[left]
         if is_placed:
             self._place(totals)
 
     def _grow(self, totals: Totals, codes: Array, places: Array) -> Array:
         """The places of groups in the total, those that are new behind the others."""
-        where: Array = places[codes]
+        where: Array = places[codes].astype(np.int64)
         fresh = where < 0
         if fresh.any():
             added = codes[fresh]
             size = len(totals.groups)
-            where[fresh] = places[added] = np.arange(size, size + len(added), dtype=np.int32)
+            where[fresh] = places[added] = np.arange(size, size + len(added))
             totals.groups = np.concatenate([totals.groups, added])
             self._placed = totals.groups
         if len(totals.added.get(0, ())) < len(totals.groups) or (self.others and not totals.entered):
@@ -165,7 +166,11 @@ class SlidingTotal:
         return where
 
     def _grow_numbers(self, totals: Totals, size: int) -> None:
+        rows = totals.added.get(0)
         for at, measure in enumerate(self.measures):
+            if at in self.counts and totals.added.get(at) is rows:
+                totals.added[at] = totals.added[0]
+                continue
             for kept in (totals.added,) if measure.is_invertible else (totals.entered, totals.leaving):
                 kept[at] = measure.grown(kept[at], size) if at in kept else measure.neutral(size)
 
@@ -179,7 +184,9 @@ class SlidingTotal:
         there = slice(None) if len(found) == len(rows) else found
         numbers: list[Array] = []
         for at, measure in enumerate(self.measures):
-            if both and not measure.is_invertible:
+            if at and totals.added.get(at) is rows:
+                numbers.append(numbers[0])
+            elif both and not measure.is_invertible:
                 numbers.append(measure.combine(totals.entered[at][there], totals.leaving[at][there]))
             else:
                 total = (totals.added if measure.is_invertible else totals.entered)[at]
@@ -189,7 +196,7 @@ class SlidingTotal:
     def _enter(self, totals: Totals, pane: int, pages: Pages, places: Array, *, with_others: bool) -> None:
         codes, numbers = read_pane(pages, f"p{pane}", self.measures)
         where = self._grow(totals, codes, places)
-        for at in self.plain:
+        for at in self._apart(totals, numbers):
             if numbers[at].dtype == object and totals.added[at].dtype != object:
                 totals.added[at] = totals.added[at].astype(object)
             totals.added[at][where] += numbers[at]
@@ -198,11 +205,23 @@ class SlidingTotal:
             total[where] = self.measures[at].combine(total[where], numbers[at])
         self.values.enter(totals, pane, pages, places)
 
+    def _subtract(self, totals: Totals, where: Array, numbers: Sequence[Array]) -> None:
+        for at in self._apart(totals, numbers):
+            totals.added[at][where] -= numbers[at]
+
+    def _apart(self, totals: Totals, numbers: Sequence[Array]) -> list[int]:
+        """The measures to add, or to take out, one by one: not those whose values are as many as the rows so far."""
+        rows = totals.added[0]
+        as_rows = [at for at in self.counts if totals.added[at] is rows]
+        for at in as_rows:
+            if numbers[at] is not numbers[0]:
+                totals.added[at] = rows.copy()
+        return [at for at in self.plain if not at or totals.added[at] is not rows] if as_rows else self.plain
+
     def _leave(self, totals: Totals, pane: int, pages: Pages, places: Array) -> None:
         codes, numbers = read_pane(pages, f"p{pane}", self.measures)
-        where = places[codes]
-        for at in self.plain:
-            totals.added[at][where] -= numbers[at]
+        where = places[codes].astype(np.int64)
+        self._subtract(totals, where, numbers)
         self.values.leave(totals, pane, pages, places)
         if self.others and totals.turned is not None and pane < totals.turned:
             notes = pages.get(f"s{pane // STACK_PAGE}")[pane]
@@ -217,7 +236,7 @@ class SlidingTotal:
         stack: dict[int, dict[int, list[Array]]] = {}
         for pane in reversed(panes):
             codes, numbers = read_pane(pages, f"p{pane}", self.measures)
-            where = places[codes]
+            where = places[codes].astype(np.int64)
             notes = []
             for total, at in zip(running, self.others, strict=True):
                 without = total[where]

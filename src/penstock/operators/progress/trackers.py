@@ -77,7 +77,10 @@ def _greatest(times: np.ndarray) -> int:
 
 def _running(start: int, times: np.ndarray) -> np.ndarray:
     """The running maximum, beginning with what was there before."""
-    return np.maximum.accumulate(np.concatenate((np.array([start], np.int64), times)).astype(np.int64))
+    running = np.empty(len(times) + 1, np.int64)
+    running[0] = start
+    np.maximum.accumulate(times, out=running[1:])
+    return np.maximum(running, start, out=running)
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,10 @@ class DelayTracker:
     def by_row(self, state: int | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, int]:
         """A running maximum less the delay."""
         running = _running(MIN_TICK if state is None else state, times)
-        before = np.where(running < MIN_TICK + self.delay, MIN_TICK, running - self.delay)
+        if int(running[0]) < MIN_TICK + self.delay:
+            before = np.where(running < MIN_TICK + self.delay, MIN_TICK, running - self.delay)
+        else:
+            before = running - self.delay
         return before[:-1], int(running[-1])
 
 
