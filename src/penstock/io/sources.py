@@ -30,7 +30,7 @@ from penstock.runtime.polled import Poll, Polled, PolledItems
 from penstock.storage.parquet_files import read_parquet
 
 T = TypeVar("T")
-TABLE_ROWS = 262_144
+TABLE_ROWS = 131_072
 """A table is there already, so its batches are as large as they are cheapest."""
 ROWS_AHEAD = 256
 BATCHES_AHEAD = 4

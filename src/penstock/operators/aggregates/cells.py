@@ -39,7 +39,8 @@ class Cells:
         if size <= SLOTS_PER_ROW * len(batch) + SPARE_SLOTS:
             slots = places if groups == 1 else places * groups + codes
             cells, numbers = self._by_slots(columns, slots, size, state)
-            present = steps = np.unique(cells // groups)
+            steps = cells // groups
+            present = steps = steps[_starts(steps)]
         else:
             present, places = compress(places)
             cells, numbers = self._by_runs(columns, places * groups + codes, state)
@@ -77,7 +78,7 @@ class Cells:
 
     def _by_runs(self, columns: Columns, slots: Array, state: Slide) -> Pane:
         ordered, order = in_order(slots)
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        starts = _starts(ordered)
         sorted_columns = {
             c: tuple([None if part is None else part[order] for part in parts]) for c, parts in columns.items()
         }
@@ -90,6 +91,11 @@ class Cells:
                 wide = state.is_wide(measure)
                 numbers.append(measure.gather_runs(starts, len(slots), values, valid, wide=wide))
         return ordered[starts], numbers
+
+
+def _starts(ordered: Array) -> Array:
+    """Where each run of equal numbers begins."""
+    return np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
 
 
 def _parts(numbers: list[Array], lo: int, hi: int) -> list[Array]:
