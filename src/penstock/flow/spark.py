@@ -16,7 +16,7 @@ from penstock.engines.spark.buckets import UNREMEMBERED, checked_buckets
 from penstock.engines.spark.entrance import BatchEntrance
 from penstock.engines.spark.explain import spread_in_words
 from penstock.engines.spark.files import files_named
-from penstock.engines.spark.manifest import buckets_at, kept_at
+from penstock.engines.spark.manifest import buckets_at, is_staged_at, kept_at
 from penstock.engines.spark.run import start
 from penstock.engines.spark.serving import check_can_host
 from penstock.engines.spark.session import other_meaning
@@ -82,14 +82,16 @@ class SparkQuery(Query):
         """Whether the query reads streaming DataFrames, so that it can only be started."""
         return self._streaming
 
-    def _planned(self, kept: Kept = NOTHING) -> Physical:
+    def _planned(self, kept: Kept = NOTHING, *, staged: bool = False) -> Physical:
         """How the query runs: hosted in Spark's workers, or in batch by Spark's own operators where these can.
+
+        It can be `staged` where it is started: rows are judged by what its records say.
 
         That depends on the session as it is now. A hosted batch takes each stream at once, so that an order of arrival
         would go unseen: that is refused.
         """
         if self.is_streaming:
-            return spark_streaming(self.plan, self.catalog, kept=kept)
+            return spark_streaming(self.plan, self.catalog, kept=kept, staged=staged)
         setting = other_meaning(self.spark)
         planned = spark_batch(self.plan, self.catalog, setting)
         if not planned.is_hosted:
@@ -113,15 +115,24 @@ class SparkQuery(Query):
         Of a query that was started before, as `start` goes on with it.
         """
         kept, home = self._kept(), self._home()
-        planned = self._planned(kept)
+        planned = self._planned(kept, staged=home is not None and is_staged_at(home))
         if not planned.is_hosted:
             return explain(planned)
         buckets = None if home is None else buckets_at(home)
-        how = spread_in_words(planned, self.hosted(buckets=buckets, kept=kept).buckets)
+        how = spread_in_words(planned, self.hosted(home, buckets, kept).buckets)
         setting = None if self.is_streaming else other_meaning(self.spark)
         if setting is not None:
             how += f"; Spark's own operators would answer differently under {setting}"
         return f"{how}\n{explain(planned)}"
+
+    def _home(self) -> Place | None:
+        """Where the query lives once it is started, if it can be."""
+        if not self.is_streaming or self.path is None:
+            return None
+        try:
+            return place_of(self.path) / checked_name(self.name)
+        except StreamError:  # a name that `start` refuses
+            return None
 
     def _kept(self) -> Kept:
         """What the checkpoint has that `start` would go on from."""
@@ -147,9 +158,10 @@ class SparkQuery(Query):
         """The streams that the query reads."""
         return [n.name for n in self._nodes]
 
-    def hosted(self, control: str | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
-        """The plan as one stateful operator, planned by what a checkpoint has."""
-        return Hosted(self.spark, self._planned(kept), self.catalog, self._sources, control, buckets)
+    def hosted(self, home: Place | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
+        """The plan in stateful operators, planned by what a checkpoint has; for a query that lives in a home."""
+        planned = self._planned(kept, staged=home is not None and is_staged_at(home))
+        return Hosted(self.spark, planned, self.catalog, self._sources, home, buckets)
 
     def _output(self, kind: str) -> Any:
         if self.is_streaming:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engines.spark.failure import failure_of, told
 from penstock.engines.spark.run import ENDED, Started
 from penstock.engines.spark.statistics import sums_of
-from penstock.engines.spark.writing import streams_reached
+from penstock.engines.spark.trackers import streams_reached
 from penstock.errors import PenstockError, RunError, UnsupportedError
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run

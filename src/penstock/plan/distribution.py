@@ -8,7 +8,7 @@ groups by can be used. Where none is left the whole plan runs in one place, whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +31,8 @@ from penstock.plan.nodes import (
 )
 
 Routes = dict[str, tuple[Expression, ...]]
+Path = tuple[int, ...]
+"""Where a node is in a plan: which input to take at each step down from the top."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,29 @@ def routes(plan: Node) -> Routes | None:
         # Nothing has state: any spreading is right, and time spreads well.
         return {n.name: (_time(n),) for n in plan.walk() if isinstance(n, Source)}
     below = top if isinstance(top, Merge) else top.inputs[0]
-    traced = [t for key in needed(top).keys if (t := _follow(below, key)) is not None]
+    traced = [t for key in needed(top).keys if (t := _by_source(below, key)) is not None]
     if not traced:
         return None
     return {source: tuple(t[source] for t in traced) for source in traced[0]}
+
+
+def _by_source(plan: Node, wanted: Expression) -> dict[str, Expression] | None:
+    """What an expression is at each source, if it is the same wherever the plan reads that source."""
+    traced = follow(plan, wanted)
+    found: dict[str, Expression] = {}
+    for path, expression in (traced or {}).items():
+        source = at_path(plan, path)
+        assert isinstance(source, Source)
+        if found.setdefault(source.name, expression) != expression:
+            return None
+    return None if traced is None else found
+
+
+def at_path(plan: Node, path: Path) -> Node:
+    """The node at a place of a plan."""
+    for step in path:
+        plan = plan.inputs[step]
+    return plan
 
 
 def _topmost_stateful(plan: Node) -> Node | None:
@@ -128,10 +149,16 @@ def _time(source: Source) -> Column:
     return Column(time.name, time.type)
 
 
-def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
+def follow(
+    node: Node, wanted: Expression, leaves: Container[Path] = (), path: Path = ()
+) -> dict[Path, Expression] | None:
+    """What an expression over the output of a node is at each source below it, or at a leaf before that.
+
+    None where rows that are equal in it need not have been equal in anything there.
+    """
+    if isinstance(node, Source) or path in leaves:
+        return {path: wanted}
     match node:
-        case Source(name=name):
-            return {name: wanted}
         case Ends(name=name) if name in _columns(wanted):
             return None  # an insert and its adjusts must meet
         case Merge() | Settle() if not _columns(wanted) <= {c.name for c in _payload(node)}:
@@ -145,22 +172,21 @@ def _follow(node: Node, wanted: Expression) -> dict[str, Expression] | None:
             | Distinct(input=below)
             | Settle(input=below)
         ):
-            return _follow(below, wanted)
+            return follow(below, wanted, leaves, (*path, 0))
         case Project(input=below, columns=columns):
-            replaced = _substitute(wanted, dict(columns))
-            return _follow(below, replaced)
+            return follow(below, _substitute(wanted, dict(columns)), leaves, (*path, 0))
         case Union(branches=branches) | Merge(branches=branches):
-            result: dict[str, Expression] = {}
-            for branch in branches:
-                traced = _follow(branch, _rename(wanted, node, branch))
-                if traced is None or any(k in result and result[k] != v for k, v in traced.items()):
+            result: dict[Path, Expression] = {}
+            for port, branch in enumerate(branches):
+                traced = follow(branch, _rename(wanted, node, branch), leaves, (*path, port))
+                if traced is None:
                     return None
                 result.update(traced)
             return result
         case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
-            return _follow(below, wanted) if _columns(wanted) <= set(keys) and _columns(wanted) else None
-        case NumberRows():
-            return None
+            if not _columns(wanted) or not _columns(wanted) <= set(keys):
+                return None
+            return follow(below, wanted, leaves, (*path, 0))
         case _:
             return None
 

@@ -13,6 +13,7 @@ from enum import Enum
 from penstock.plan.cost import Choice
 from penstock.plan.distribution import ANY, Distribution
 from penstock.plan.nodes import Node
+from penstock.plan.stages import Exchange
 from penstock.plan.useful import EVERY, Useful
 
 
@@ -47,6 +48,10 @@ class Physical:
     """The bounds that the consumer of its output can use."""
     wanted: tuple[tuple[str, Useful], ...] = ()
     """Of a source of which several attributes progress: those that somebody can use bounds of, and which bounds."""
+    stage: int = 0
+    """On Spark, in a plan that is cut: which part of it the node is in, from where rows are read on."""
+    exchange: Exchange | None = None
+    """How its output changes places, if it does."""
 
     @property
     def is_hosted(self) -> bool:
@@ -60,6 +65,11 @@ class Physical:
         if self.why:
             said.append(self.why)
         return f"{self.runs.value}: {'; '.join(said)}" if said else self.runs.value
+
+    @property
+    def stages(self) -> int:
+        """Into how many stages the plan is cut that a row is sent to, one after another; 0 if it is not cut."""
+        return max((p.exchange.stage for p in self.walk() if p.exchange is not None), default=0)
 
     def walk(self) -> Iterator[Physical]:
         """This node and all below it, inputs after their consumer, as the logical plan walks."""

@@ -15,7 +15,7 @@ Where a checkpoint is taken up, what its state fixes is not chosen again: see `k
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from penstock.model.schema import DOUBLE, FLOAT
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spark
-from penstock.plan.distribution import SINGLE, Distribution, Routes, by_keys, needed, routes
+from penstock.plan.distribution import SINGLE, Distribution, Path, Routes, by_keys, needed, routes
 from penstock.plan.identity import Known
 from penstock.plan.kept import Kept
 from penstock.plan.nodes import (
@@ -44,6 +44,7 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.physical import Physical, Runs
 from penstock.plan.progressing import Wanted, wanted_above, wanted_below
+from penstock.plan.stages import Exchange, exchanges
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
 
@@ -98,21 +99,26 @@ def spark_batch(plan: Node, catalog: Catalog, setting: str | None = None, *, vol
     return _planned(plan, decide, needed, NOTHING)
 
 
-def spark_streaming(plan: Node, catalog: Catalog, *, volume: Volume = _VOLUME, kept: Kept = NOTHING) -> Physical:
-    """The query graph in Spark's workers, rows spread over them by what every operator with state groups by.
+def spark_streaming(
+    plan: Node, catalog: Catalog, *, volume: Volume = _VOLUME, kept: Kept = NOTHING, staged: bool = False
+) -> Physical:
+    """The query graph in Spark's workers.
 
-    `kept` is what a checkpoint has that is to be taken up.
+    If it is `staged`, and can be, rows are judged where they are read and change places as often as operators ask for
+    it (`stages`); otherwise they are spread once, by what every operator with state groups by. `kept` is what a
+    checkpoint has that is to be taken up.
     """
     plan = kept.ordered(plan)
+    cuts = exchanges(plan) if staged else None
     spread = routes(plan)
 
     def distribution(node: Node) -> Distribution:
         return _spread(node, spread) if isinstance(node, Source) else needed(node)
 
     def decide(node: Node, identity: str) -> Decision:
-        return _hosted(node, catalog, volume, partial(kept.chosen, identity=identity))
+        return _hosted(node, catalog, volume, partial(kept.chosen, identity=identity), staged=cuts is not None)
 
-    return _planned(plan, decide, distribution, kept)
+    return _planned(plan, decide, distribution, kept, cuts or {})
 
 
 def _spread(source: Source, spread: Routes | None) -> Distribution:
@@ -120,22 +126,27 @@ def _spread(source: Source, spread: Routes | None) -> Distribution:
 
 
 def _planned(
-    plan: Node, decide: Callable[[Node, str], Decision], distribution: Callable[[Node], Distribution], kept: Kept
+    plan: Node,
+    decide: Callable[[Node, str], Decision],
+    distribution: Callable[[Node], Distribution],
+    kept: Kept,
+    cuts: Mapping[Path, Exchange] | None = None,
 ) -> Physical:
     """The tree, each node with its identity; identities come in the order in which a plan walks."""
-    known = iter(kept.identities(plan))
+    known, cuts = iter(kept.identities(plan)), cuts or {}
 
-    def visit(node: Node, useful: Useful, above: Wanted) -> Physical:
+    def visit(node: Node, useful: Useful, above: Wanted, path: Path = ()) -> Physical:
         own: Known = next(known)
         said = decide(node, own.identity)
         inputs = tuple(
-            visit(below, useful_below(node, useful), wanted_below(node, port, above))
+            visit(below, useful_below(node, useful), wanted_below(node, port, above), (*path, port))
             for port, below in enumerate(node.inputs)
         )
+        stage = max((below.stage if below.exchange is None else below.exchange.stage for below in inputs), default=0)
         wanted = tuple(above.items()) if isinstance(node, Source) and node.schema.attributes else ()
         return Physical(
             node, own.identity, inputs, said.runs, said.algorithm, said.why, said.choice, distribution(node), useful,
-            wanted,
+            wanted, stage, cuts.get(path),
         )  # fmt: skip
 
     return visit(plan, EVERY, wanted_above(plan))
@@ -213,11 +224,13 @@ def _native(node: Node, catalog: Catalog, volume: Volume) -> Decision:
             return Decision(Runs.NATIVE, type(node).__name__)
 
 
-def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp) -> Decision:
+def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, staged: bool = False) -> Decision:
     runs = Runs.HOSTED
     match node:
         case Source():
             why = "late rows judged by the progress before the micro-batch, which travels as rows"
+            if staged:
+                why = "late rows judged where they are read, by the progress in the record of the micro-batch before"
             return Decision(runs, BY_BATCH, why)
         case WindowAggregate(window=SlidingWindow()):
             choice = taken_up(choose_aggregate(node, catalog, volume))

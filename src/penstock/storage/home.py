@@ -22,6 +22,8 @@ from penstock.storage.files import Place
 from penstock.storage.lease import EXPIRES, Lease, acquire
 from penstock.storage.log import KEEP, Record, RecordLog
 
+LOG = "log"
+"""The folder of records in a home."""
 _NAME = re.compile(r"[^\W_][\w .@=+-]{0,199}")
 
 
@@ -42,7 +44,7 @@ class Home:
     def __init__(self, place: Place, run: str, lease: Lease, keep: int) -> None:
         """Made by `open_home`."""
         self.place, self.run, self.lease = place, run, lease
-        self.log = RecordLog(place / "log", keep)
+        self.log = RecordLog(place / LOG, keep)
 
     def put(self, record: Record) -> None:
         """Append a record, if this process still holds the home."""

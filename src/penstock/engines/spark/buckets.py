@@ -12,12 +12,10 @@ Finding them takes about n ln n hashes, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import functions as F
 
@@ -40,14 +38,6 @@ def bucket_ids(buckets: int) -> tuple[int, ...]:
         found.setdefault(spark_hash(candidate) % buckets, candidate)
         candidate += 1
     return tuple(found[i] for i in range(buckets))
-
-
-def bucket_of(hashes: Iterable[np.ndarray], rows: int, buckets: int) -> np.ndarray:
-    """The bucket of each row, from the hashes of its routing values."""
-    total = np.zeros(rows, np.uint64)
-    for values in hashes:
-        total = total * np.uint64(31) + values
-    return (total % np.uint64(buckets)).astype(np.int64)
 
 
 def spark_hash(value: int, seed: int = 42) -> int:

@@ -1,8 +1,9 @@
-"""The query graph hosted in Spark: one graph per bucket, its pages in Spark's state store.
+"""The query graph hosted in Spark: one graph per bucket and stage, its pages in Spark's state store.
 
-In streaming the host is a stateful processor: for each micro-batch it takes the bucket's rows of all streams, then
-their progress, and puts out what follows. Pages are read on first touch and written once at the end, so a micro-batch
-costs what it touches. In batch the same graph runs once per bucket and is closed at the end.
+In streaming the host is a stateful processor: for each micro-batch it takes the bucket's packets, rows of all streams
+first, then their progress, and puts out what follows. A micro-batch costs what it touches. A plan that is cut has one
+such processor per stage, one behind the other; what an earlier one sends goes on as packets. In batch the graph of the
+whole plan runs once per bucket and is closed at the end.
 """
 
 from __future__ import annotations
@@ -15,8 +16,24 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from penstock.engines.spark.buckets import bucket_ids
+from penstock.engines.spark.sending import Sending
+from penstock.engines.spark.state_pages import StatePages
 from penstock.engines.spark.statistics import OPERATORS, added, counted
-from penstock.engines.spark.wire import Note, dump, load, load_note, pack, unpack_batch
+from penstock.engines.spark.wire import (
+    OUT,
+    PACKED_TYPES,
+    Note,
+    Packet,
+    dump,
+    load,
+    load_note,
+    output,
+    pack,
+    unpack,
+    unpack_batch,
+)
+from penstock.errors import InternalError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch, concat
 from penstock.model.causal_order import in_causal_order
@@ -25,110 +42,81 @@ from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import late_schema
 from penstock.model.recent_promises import MOST, RecentPromises
+from penstock.operators.aggregates.partial_forms import partial_form
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
-from penstock.operators.state import seal, unseal
 from penstock.plan.catalog import Catalog
 from penstock.plan.nodes import Source
 from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
-from penstock.runtime.graph import GraphNode, QueryGraph
 from penstock.runtime.showing import tracker_of
 from penstock.runtime.side_outputs import SideOutputs
-
-_ABSENT = object()
-
-
-class StatePages:
-    """The pages of one operator in a Spark map state, with what was touched in this micro-batch at hand."""
-
-    def __init__(self, state: Any, node: GraphNode) -> None:
-        """Pages are kept under the identity of the operator."""
-        self.state, self.keeper, self.where = state, node.operator, node.label
-        self.prefix = f"{node.identity}/"
-        self.cache: dict[str, Any] = {}
-        self.dirty: set[str] = set()
-
-    def get(self, key: str) -> Any:
-        """The page, read once."""
-        page = self.cache.get(key, _ABSENT)
-        if page is _ABSENT:
-            found = self.state.getValue((self.prefix + key,))
-            page = None if found is None else unseal(self.keeper, key, bytes(found[0]), self.where)
-            self.cache[key] = page
-        return page
-
-    def put(self, key: str, page: Any) -> None:
-        """Keep a page; it is written by `flush`."""
-        self.cache[key] = page
-        self.dirty.add(key)
-
-    def delete(self, key: str) -> None:
-        """Forget a page."""
-        self.cache[key] = None
-        self.dirty.add(key)
-
-    def keys(self) -> Iterator[str]:
-        """The keys of all pages, written or not."""
-        stored = {k[0][len(self.prefix) :] for k in self.state.keys() if k[0].startswith(self.prefix)}  # noqa: SIM118
-        live = {k for k, page in self.cache.items() if page is not None}
-        gone = {k for k, page in self.cache.items() if page is None}
-        return iter((stored - gone) | live)
-
-    def flush(self) -> None:
-        """Write what has changed."""
-        for key in self.dirty:
-            page = self.cache[key]
-            if page is None:
-                self.state.removeKey((self.prefix + key,))
-            else:
-                self.state.updateValue((self.prefix + key,), (seal(self.keeper, key, page, self.where),))
-        self.dirty.clear()
+from penstock.runtime.stage_graph import StageGraph
 
 
 @dataclass
 class BucketArrivals:
-    """What reached a bucket in one micro-batch, sorted by stream."""
+    """What reached a bucket of a stage in one micro-batch, by port."""
 
     rows: dict[str, list[bytes]] = field(default_factory=dict)
+    partials: dict[str, list[bytes]] = field(default_factory=dict)
     notes: dict[str, list[Note]] = field(default_factory=dict)
+    bounds: list[tuple[str, int, list[Punctuation]]] = field(default_factory=list)
+    """Of an exchange: its sender, the number of the bucket that promises, and what."""
 
-    def add(self, stream: str, rows: bytes | None, note: bytes) -> None:
-        """Take one packed row."""
-        if rows is not None:
-            self.rows.setdefault(stream, []).append(rows)
-        self.notes.setdefault(stream, []).append(load_note(note))
+    def add(self, port: str, kind: str, body: bytes) -> None:
+        """Take one packet."""
+        match kind:
+            case "rows":
+                self.rows.setdefault(port, []).append(body)
+            case "partials":
+                self.partials.setdefault(port, []).append(body)
+            case "note":
+                self.notes.setdefault(port, []).append(load_note(body))
+            case "bounds":
+                bucket, said = load(body)
+                self.bounds.append((port, bucket, [Punctuation(bounds, constants) for bounds, constants in said]))
+            case _:
+                raise InternalError("A packet is of no kind that a stage takes.", where=port, got=kind)
 
 
 class HostedGraph:
-    """A query graph that is fed packed rows and gives tagged outputs."""
+    """The graph of a stage in one bucket, that is fed packets and gives packets."""
 
-    def __init__(self, planned: Physical, catalog: Catalog, *, in_order: bool = True) -> None:
-        """Build the graph; it judges lateness by micro-batch. `in_order`: there are micro-batches, one after another.
+    def __init__(
+        self,
+        planned: Physical,
+        catalog: Catalog,
+        *,
+        buckets: int = 1,
+        stage: int = 0,
+        in_order: bool = True,
+    ) -> None:
+        """Build the graph of a stage, or of a plan that is not cut; it judges lateness by micro-batch.
 
-        Without such an order nothing is late or too far ahead.
+        `in_order`: there are micro-batches, one after another. Without such an order nothing is late or too far ahead.
         """
-        self.in_order = in_order
-        self.graph = QueryGraph(planned, Builder(catalog))
+        self.in_order, self.planned, self.buckets = in_order, planned, buckets
+        self.builder = Builder(catalog)
+        self.graph = StageGraph(planned, self.builder, stage, buckets)
         plan = planned.node
         self.schema = plan.schema
         self.form = ResultForm(plan.schema, plan.properties.insert_only)
-        self.sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
-        self.late_schema = late_schema(*(source.schema for source in self.sources.values()))
+        sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
+        self.sources = {name: n for name, n in sources.items() if name.lower() in self.graph.sources}
+        self.late_schema = late_schema(*(source.schema for source in sources.values()))
+        self.forms = {port: partial_form(n.consumer[0].operator) for port, n in self.graph.edges.items() if n.consumer}
 
-    def run(self, arrivals: BucketArrivals) -> Iterator[tuple[str, bytes]]:
-        """Take one micro-batch: rows of all streams first, then their progress."""
+    def run(self, arrivals: BucketArrivals, bucket: int = 0) -> Iterator[Packet]:
+        """Take one micro-batch of a bucket, by its number: rows of all streams first, then their progress."""
         side, before = self._begin()
-        statistics = counted(self.graph)
+        statistics = self._counted_by_operator()
         summaries = {stream: self._summary(stream, notes) for stream, notes in arrivals.notes.items()}
         if self.in_order:
             for stream, summary in summaries.items():
                 if summary is not None:
                     self.graph.announce(stream, summary)
-        for stream, blobs in sorted(arrivals.rows.items()):
-            schema = self.sources[stream].schema
-            # Parts of a micro-batch come in any order, and so may an insert and its adjusts.
-            self.graph.push(stream, in_causal_order(concat(schema, [unpack_batch(schema, b) for b in blobs])))
+        self._take_rows(arrivals)
         greatest = self._greatest()
         read = 0
         for stream, notes in sorted(arrivals.notes.items()):
@@ -137,13 +125,35 @@ class HostedGraph:
                 for reason, row in note.dead:
                     side.bury(stream, DeadLetter(reason, row))
                 read += note.read
-        yield from self._tagged(side, read, before)
+        for port, sender, promises in sorted(arrivals.bounds, key=lambda each: each[:2]):
+            node = self.graph.edges[port]
+            for promise in promises:
+                self.graph.emit(node, node.take_in(sender, promise))
+        yield from self._given(side, read, before, bucket)
         if self.in_order:
-            told = {"trackers": self._trackers(arrivals.notes), "promises": self._promises()}
-            yield "progress", dump({"greatest": greatest, **told})
-            more = added(statistics, counted(self.graph))
+            if self.sources:
+                told = {"trackers": self._trackers(arrivals.notes), "promises": self._promises()}
+                yield output("progress", dump({"greatest": greatest, **told}))
+            more = added(statistics, self._counted_by_operator())
             if more:
-                yield OPERATORS, dump(more)
+                yield output(OPERATORS, dump(more))
+
+    def _take_rows(self, arrivals: BucketArrivals) -> None:
+        """Rows that enter a stream, or that come through an exchange."""
+        for port, blobs in sorted(arrivals.rows.items()):
+            if port in self.graph.edges:
+                node = self.graph.edges[port]
+                schema = node.plan.schema
+                self.graph.hand_on(node, concat(schema, [unpack_batch(schema, b) for b in blobs]))
+            else:
+                schema = self.sources[port].schema
+                # Parts of a micro-batch come in any order, and so may an insert and its adjusts.
+                self.graph.push(port, in_causal_order(concat(schema, [unpack_batch(schema, b) for b in blobs])))
+        for port, blobs in sorted(arrivals.partials.items()):
+            form, consumer = self.forms.get(port), self.graph.edges[port].consumer
+            if form is None or consumer is None:
+                raise InternalError("Partials have come to an operator that takes rows.", where=port)
+            consumer[0].statistics.rows_in += sum([form.take(unpack(blob)) for blob in blobs])
 
     def _trackers(self, streams: Iterable[str]) -> dict[str, Any]:
         """What the entrances of some streams remember of their progress: a tracker's state, a bound from outside."""
@@ -156,11 +166,11 @@ class HostedGraph:
         kept = {name: e.frontier() for name, e in entrances.items() if isinstance(e, BatchIngest)}
         return {name: RecentPromises(f.newest(MOST)).to_plain() for name, f in kept.items() if f is not None}
 
-    def close(self) -> Iterator[tuple[str, bytes]]:
+    def close(self) -> Iterator[Packet]:
         """End all streams."""
         side, before = self._begin()
         self.graph.close()
-        yield from self._tagged(side, 0, before)
+        yield from self._given(side, 0, before, 0)
 
     def _begin(self) -> tuple[SideOutputs, Counts]:
         side = SideOutputs(self.late_schema)
@@ -205,22 +215,25 @@ class HostedGraph:
             skipped=sum(node.operator.skipped for node in entrances),  # type: ignore[attr-defined]
         )
 
-    def _tagged(self, side: SideOutputs, read: int, before: Counts) -> Iterator[tuple[str, bytes]]:
-        outputs = self.graph.drain()
-        batches = [o for o in outputs if isinstance(o, Batch)]
-        if batches:
-            yield "result", pack(self.form.table(concat(self.schema, batches)))
-        told = [o for o in outputs if isinstance(o, Punctuation)]
-        bounds = [p.value for p in told if p.is_linear and p.attribute == self.schema.time]
-        if bounds:
-            yield "punctuation", dump(max(bounds))
-        promises = RecentPromises(told)
-        if promises:
-            yield "promises", dump(promises.to_plain())
+    def _counted_by_operator(self) -> Any:
+        """What every operator of the plan has counted; what stands for one of another stage is none."""
+        return counted(n for n in self.graph.nodes if n not in self.graph.received)
+
+    def _given(self, side: SideOutputs, read: int, before: Counts, bucket: int) -> Iterator[Packet]:
+        """What has come out: to other stages, as results, and aside."""
+        for sender in self.graph.sent:
+            send = Sending(self.planned, sender.planned, self.builder, self.buckets, bucket)
+            elements = sender.outlet.drain()
+            batches = [o for o in elements if isinstance(o, Batch)]
+            if batches:
+                yield from send(concat(sender.planned.node.schema, batches))
+            yield from send.promise([o for o in elements if isinstance(o, Punctuation)])
+        if self.graph.result is not None:
+            yield from self._results(self.graph.result.drain(), bucket)
         if len(side.late):
-            yield "late", pack(side.late.table())
+            yield output("late", pack(side.late.table()))
         if len(side.letters):
-            yield "dead", pack(side.letters.table())
+            yield output("dead", pack(side.letters.table()))
         now = self._counted()
         counts = Counts(
             read=read,
@@ -232,40 +245,69 @@ class HostedGraph:
             failed=side.failed,
         )
         if counts != Counts():
-            yield "counts", dump(asdict(counts))
+            yield output("counts", dump(asdict(counts)))
+
+    def _results(self, outputs: list[Any], bucket: int) -> Iterator[Packet]:
+        batches = [o for o in outputs if isinstance(o, Batch)]
+        if batches:
+            yield output("result", pack(self.form.table(concat(self.schema, batches))))
+        told = [o for o in outputs if isinstance(o, Punctuation)]
+        bounds = [p.value for p in told if p.is_linear and p.attribute == self.schema.time]
+        own = bucket_ids(self.buckets)[bucket]
+        if bounds:
+            yield output("punctuation", dump((own, max(bounds))))
+        promises = RecentPromises(told)
+        if promises:
+            yield output("promises", dump((own, promises.to_plain())))
 
 
 class GraphProcessor(StatefulProcessor):
-    """Hosts a graph in `transformWithStateInPandas`, one bucket per key."""
+    """Hosts a stage in `transformWithStateInPandas`, one bucket per key."""
 
-    def __init__(self, planned: Physical, catalog: Catalog) -> None:
-        """The graph is built on the worker."""
-        self.planned, self.catalog = planned, catalog
+    def __init__(self, planned: Physical, catalog: Catalog, buckets: int, stage: int = 0) -> None:
+        """The graph is built on the worker; a plan that is not cut is its own last stage."""
+        self.planned, self.catalog, self.buckets, self.stage = planned, catalog, buckets, stage
+        self.is_last = stage == planned.stages
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state and build the graph."""
         self.state = handle.getMapState("pages", "key string", "page binary")
-        self.hosted = HostedGraph(self.planned, self.catalog)
+        self.hosted = HostedGraph(self.planned, self.catalog, buckets=self.buckets, stage=self.stage)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """One micro-batch of one bucket."""
-        arrivals = BucketArrivals()
-        for frame in rows:
-            for stream, packed, note in zip(frame["stream"], frame["rows"], frame["note"], strict=True):
-                arrivals.add(stream, packed, note)
+        arrivals, passing = sorted_packets(self._packets(rows), self.stage)
+        id_ = int(key[0])
         pages = [StatePages(self.state, node) for node in self.hosted.graph.nodes]
         self.hosted.graph.attach(list(pages))
-        tagged = [
-            (kind, dump((int(key[0]), load(body))) if kind in ("punctuation", "promises") else body)
-            for kind, body in self.hosted.run(arrivals)
-        ]
+        given = [*passing, *self.hosted.run(arrivals, bucket_ids(self.buckets).index(id_))]
         for own in pages:
             own.flush()
-        if tagged:
-            yield pd.DataFrame({"kind": [k for k, _ in tagged], "body": [b for _, b in tagged]})
+        if given:
+            # What is on its way out leaves the next stage through the bucket that it left this one by.
+            given = [p._replace(bucket=id_) if p.stage == OUT else p for p in given]
+            frame = pd.DataFrame(given, columns=list(PACKED_TYPES))
+            yield frame[["kind", "body"]] if self.is_last else frame
+
+    @staticmethod
+    def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:
+        for frame in frames:
+            for packet in zip(*(frame[name] for name in PACKED_TYPES), strict=True):
+                yield Packet(*packet)
 
     def close(self) -> None:
         """Nothing is held outside the state."""
+
+
+def sorted_packets(packets: Iterable[Packet], stage: int) -> tuple[BucketArrivals, list[Packet]]:
+    """What is for a stage, and what goes on as it is; a plan that is not cut takes everything."""
+    arrivals, passing = BucketArrivals(), []
+    for packet in packets:
+        if stage and packet.stage != stage:
+            passing.append(packet)
+        else:
+            arrivals.add(packet.port, packet.kind, packet.body)
+    return arrivals, passing
 
 
 @dataclass(frozen=True)
@@ -276,20 +318,14 @@ class BatchHost:
     catalog: Catalog
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """All packed rows of a bucket to tagged outputs."""
+        """All packets of a bucket to tagged outputs."""
         hosted = HostedGraph(self.planned, self.catalog, in_order=False)
-        arrivals = BucketArrivals()
-        for stream, packed, note in zip(
-            table.column("stream").to_pylist(),
-            table.column("rows").to_pylist(),
-            table.column("note").to_pylist(),
-            strict=True,
-        ):
-            arrivals.add(stream, packed, note)
-        tagged = [*hosted.run(arrivals), *hosted.close()]
+        columns = [table.column(name).to_pylist() for name in PACKED_TYPES]
+        arrivals, _ = sorted_packets((Packet(*packet) for packet in zip(*columns, strict=True)), 0)
+        given = [*hosted.run(arrivals), *hosted.close()]
         return pa.table(
             {
-                "kind": pa.array([k for k, _ in tagged], pa.string()),
-                "body": pa.array([b for _, b in tagged], pa.binary()),
+                "kind": pa.array([p.kind for p in given], pa.string()),
+                "body": pa.array([p.body for p in given], pa.binary()),
             }
         )

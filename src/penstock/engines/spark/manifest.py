@@ -1,8 +1,9 @@
 """What a checkpoint on Spark belongs to, and whether a query may go on from it.
 
 The manifest is written once, before the first micro-batch: the format, the query's description
-(`penstock.plan.fingerprint`), the kind and version of every operator's pages, the number of buckets, and whether the
-checkpoint keeps its sources by name. It is JSON, so that people can read it. A refusal says which part differs.
+(`penstock.plan.fingerprint`), the kind and version of every operator's pages, the number of buckets, where the plan is
+cut into stages, and whether the checkpoint keeps its sources by name. It is JSON, so that people can read it. A refusal
+says which part differs.
 
 It stays as the first start wrote it: operators without state that come later are of no concern to it.
 """
@@ -24,11 +25,37 @@ from penstock.runtime.taking_up import STATELESS
 from penstock.storage.files import Place
 
 MANIFEST = "manifest.json"
+STAGES = "stages"
 
 
 def manifest_of(planned: Physical, catalog: Catalog) -> dict[str, Any]:
     """The manifest of a query, but for the number of its buckets; it goes through JSON unchanged."""
-    return {"format": FORMAT_VERSION, **QueryGraph(planned, Builder(catalog)).describe()}
+    described = QueryGraph(planned, Builder(catalog)).describe()
+    return {"format": FORMAT_VERSION, **described, STAGES: stages_of(planned)}
+
+
+def stages_of(planned: Physical) -> list[list[Any]]:
+    """Where a plan is cut: below which node, on which input, to which stage, and by how many keys.
+
+    What is below a cut may be worded anew; the state is that of the nodes above it.
+    """
+    ends: list[tuple[str, int, Physical]] = [("", 0, planned)]
+    ends += [(above.identity, port, below) for above in planned.walk() for port, below in enumerate(above.inputs)]
+    return [
+        [above, port, below.exchange.stage, below.exchange.distribution.kind, len(below.exchange.distribution.keys)]
+        for above, port, below in ends
+        if below.exchange is not None
+    ]
+
+
+def is_staged_at(home: Place) -> bool:
+    """Whether the plan of a home's checkpoint is cut, or may be because there is none."""
+    try:
+        return bool(_read((home / MANIFEST).read(), str(home)).get(STAGES))
+    except FileNotFoundError:
+        return True
+    except CheckpointError:  # of which `keep_manifest` tells
+        return False
 
 
 def kept_at(home: Place) -> Kept:
@@ -136,6 +163,13 @@ def check_manifest(text: bytes | str, now: dict[str, Any], where: str, buckets: 
         if had is None or len(had) != 2:
             raise _damaged(where, f"no kind of operator {identity}")
         check_kind(_Pages(kind, version), had[0], had[1], f"{where}, operator {identity}")
+    if saved.get(STAGES, []) != now[STAGES]:
+        raise CheckpointError(
+            "The checkpoint is of a plan that is cut into other stages.",
+            where=where,
+            got=f"{len(now[STAGES])} exchanges, of which not all are among its {len(saved.get(STAGES, []))}",
+            hint="what was added or taken away makes rows meet elsewhere; start anew under another name or path",
+        )
     if buckets is not None and saved["buckets"] not in (buckets, 1):
         raise CheckpointError(
             "The checkpoint was made with another number of buckets.", where=where, got=str(buckets),

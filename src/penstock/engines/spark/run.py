@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from penstock.engines.spark.failure import told
 from penstock.engines.spark.manifest import keep_manifest, kept_at, manifest_of
 from penstock.engines.spark.serving import served
-from penstock.engines.spark.streaming import Hosted
+from penstock.engines.spark.streaming import CONTROL_FOLDER, Hosted
 from penstock.engines.spark.watched import WatchedQuery
 from penstock.engines.spark.writing import KINDS, Target, Writer
 from penstock.errors import CheckpointError, StreamError
@@ -61,8 +61,8 @@ class Startable(Protocol):
     def stream_names(self) -> list[str]:
         """The streams that it reads."""
 
-    def hosted(self, control: str | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
-        """The plan as one stateful operator, planned by what a checkpoint has."""
+    def hosted(self, home: Place | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
+        """The plan in stateful operators, planned by what a checkpoint has; for a query that lives in a home."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,11 @@ def _streaming(
 ) -> tuple[Any, list[Target]]:
     """The streaming query, after every check, and where it writes."""
     found = kept_at(home.place)
-    fresh = query.hosted(buckets=buckets, kept=found)
+    fresh = query.hosted(home.place, buckets, found)
     now = manifest_of(fresh.planned, query.catalog)
     kept = keep_manifest(home.place, now, buckets, buckets=fresh.buckets, named=fresh.named, sql=query.sql)
-    control = home.place / "control"
-    control.make_folder()
-    hosted = query.hosted(control=control.uri, buckets=int(kept["buckets"]), kept=found)
+    (home.place / CONTROL_FOLDER).make_folder()
+    hosted = query.hosted(home.place, int(kept["buckets"]), found)
     schemas = {"result": query.form.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
     places = {
         "result": targets[0],

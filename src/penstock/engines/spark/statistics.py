@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.runtime.graph import QueryGraph
+from penstock.runtime.graph import GraphNode
 from penstock.storage.log import Record
 
 Numbers = dict[str, dict[str, int]]
@@ -25,9 +25,9 @@ OPERATORS = "operators"
 """The tag under which buckets tell, and the name under which a record's state has the sums."""
 
 
-def counted(graph: QueryGraph) -> Numbers:
-    """What the operators of a graph have counted since it was made."""
-    return {node.identity: dict(vars(node.statistics)) for node in graph.nodes}
+def counted(nodes: Iterable[GraphNode]) -> Numbers:
+    """What operators have counted since they were made."""
+    return {node.identity: dict(vars(node.statistics)) for node in nodes}
 
 
 def added(before: Numbers, now: Numbers) -> Numbers:

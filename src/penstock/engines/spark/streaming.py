@@ -1,8 +1,9 @@
-"""A plan over streaming DataFrames: packed rows in, one stateful operator that hosts the query graph, rows out.
+"""A plan over streaming DataFrames: packed rows in, stateful operators that host the query graph, rows out.
 
 Progress travels as rows beside the data, so a window comes out in the very micro-batch whose rows allow it, at the
-grain of the data's own ticks, and every stream keeps a progress of its own. Late rows, dead letters and results come
-out of the one operator, tagged, so that they always add up.
+grain of the data's own ticks, and every stream keeps a progress of its own. A plan that is cut has a stateful operator
+per stage, one behind the other in one streaming query: a row passes all of them in its micro-batch. Late rows, dead
+letters and results come out of the last one, tagged, so that they always add up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from pyspark.sql import functions as F
 from penstock.engines.spark.buckets import default_buckets
 from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.host import BatchHost, GraphProcessor
+from penstock.engines.spark.judging import JudgingMapper
 from penstock.engines.spark.mapper import ControlMapper, Mapper
+from penstock.engines.spark.parts import PartReader
 from penstock.engines.spark.readers import CONTROL, loaded
 from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import SparkSource
@@ -33,6 +36,10 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.distribution import SINGLE
 from penstock.plan.nodes import Source
 from penstock.plan.physical import Physical
+from penstock.storage.files import Place
+from penstock.storage.home import LOG
+
+CONTROL_FOLDER = "control"
 
 
 @dataclass(frozen=True)
@@ -57,14 +64,17 @@ class Hosted:
         planned: Physical,
         catalog: Catalog,
         sources: Mapping[str, SparkSource],
-        control: str | None = None,
+        home: Place | None = None,
         buckets: int | None = None,
     ) -> None:
-        """`control` is a folder in which bounds from outside appear as JSON files; `buckets` a number to keep to."""
-        self.spark, self.planned, self.catalog, self.sources, self.control = spark, planned, catalog, sources, control
+        """`buckets` is a number to keep to.
+
+        `home` is where the query lives that is started: there is a folder in which bounds from outside appear as JSON
+        files, and there are the records by which rows of a plan that is cut are judged.
+        """
+        self.spark, self.planned, self.catalog, self.sources, self.home = spark, planned, catalog, sources, home
         self.entrances = {p.node.name: p for p in planned.walk() if isinstance(p.node, Source)}
-        single = any(p.distribution == SINGLE for p in self.entrances.values())
-        self.buckets = 1 if single else buckets or default_buckets(spark)
+        self.buckets = 1 if is_single(planned) else buckets or default_buckets(spark)
         self.named = all(sources[name.lower()].named for name in self.entrances)
         self.late_schema = late_schema(*(p.node.schema for p in self.entrances.values()))
 
@@ -76,14 +86,24 @@ class Hosted:
     def tagged(self) -> DataFrame:
         """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
         packed = self._packed()
-        if self.control is not None:
+        if self.home is not None:
             # As text: Spark's reader of JSON passes over what is valid and no record, such as an empty array.
-            reader = self.spark.readStream.option("cleanSource", "delete").format("text").option("path", self.control)
+            reader = self.spark.readStream.option("cleanSource", "delete").format("text")
+            reader = reader.option("path", (self.home / CONTROL_FOLDER).uri)
             bounds = loaded(self.spark, reader, CONTROL) if self.named else reader.load()
             mapper = ControlMapper(self.buckets, tuple(self.entrances))
             packed = packed.union(bounds.mapInArrow(_function(mapper), PACKED))
+        last = self.planned.stages
+        for stage in range(1, last) if last else ():
+            packed = self._staged(packed, stage, PACKED)
+        return self._staged(packed, last, TAGGED)
+
+    def _staged(self, packed: DataFrame, stage: int, given: str) -> DataFrame:
         return packed.groupBy("bucket").transformWithStateInPandas(
-            GraphProcessor(self.planned, self.catalog), outputStructType=TAGGED, outputMode="Append", timeMode="None"
+            GraphProcessor(self.planned, self.catalog, self.buckets, stage),
+            outputStructType=given,
+            outputMode="Append",
+            timeMode="None",
         )
 
     def tagged_batch(self) -> DataFrame:
@@ -108,9 +128,14 @@ class Hosted:
         for name, entrance in self.entrances.items():
             node, source = entrance.node, self.sources[name.lower()]
             assert isinstance(node, Source)
-            keys = entrance.distribution.keys
-            corrupt = source.corrupt_reason is not None
-            mapper = Mapper(node, self.catalog, keys, self.buckets, corrupt, source.lived)
+            reader = PartReader(node.schema, source.corrupt_reason is not None, source.lived)
+            mapper: Mapper | JudgingMapper
+            if self.planned.stages:
+                assert self.home is not None
+                log = (self.home / LOG).uri
+                mapper = JudgingMapper(self.planned, node, self.catalog, self.buckets, reader, self.late_schema, log)
+            else:
+                mapper = Mapper(node, self.catalog, entrance.distribution.keys, self.buckets, reader)
             read = node.schema if source.lived is None else source.lived[1]
             columns: list[Any] = [f"`{n}`" for n in read.names]
             if source.corrupt_reason is not None:
@@ -124,6 +149,13 @@ class Hosted:
         form = ResultForm(plan.schema, plan.properties.insert_only)
         schema = {"result": form.schema, "late": self.late_schema, "dead": DEAD_SCHEMA}[kind]
         return rows_of(tagged, kind, schema)
+
+
+def is_single(planned: Physical) -> bool:
+    """Whether all rows come to one place."""
+    if planned.stages:
+        return all(p.exchange is None or p.exchange.distribution == SINGLE for p in planned.walk())
+    return any(p.distribution == SINGLE for p in planned.walk() if isinstance(p.node, Source))
 
 
 def rows_of(tagged: DataFrame, kind: str, schema: Schema) -> DataFrame:

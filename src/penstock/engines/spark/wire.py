@@ -1,9 +1,15 @@
-"""What travels between Spark's operators and the hosted graph: batches as Arrow IPC, the rest as plain data."""
+"""What travels between Spark's operators and the hosted graph: batches as Arrow IPC, the rest as plain data.
+
+Before a stage, everything is a packet: to a bucket of a stage, for a port of it, of a kind. Packets to later stages,
+and those that only pass by on their way out, go through a stage as they are. After the last one they are outputs, each
+with its tag.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +19,49 @@ from penstock.model.lives import Lives
 from penstock.model.plain import decode, encode
 from penstock.model.schema import Schema
 
-PACKED = "bucket bigint, stream string, rows binary, note binary"
-"""One row per bucket and part of a batch.
-
-The bucket's rows, and a note (progress of the whole part, dead letters, closing).
-"""
+PACKED = "bucket bigint, stage int, port string, kind string, body binary"
+"""A packet."""
+OUT = 0
+"""The stage of packets that are outputs already."""
+ROWS, PARTIALS, NOTE, BOUNDS = "rows", "partials", "note", "bounds"
+"""Kinds of packets: rows, what rows came to before they were sent, what a part of a micro-batch tells of its stream,
+and what a bucket of the stage before promises of the rows that it sends."""
+PACKED_TYPES = {
+    "bucket": pa.int64(),
+    "stage": pa.int32(),
+    "port": pa.string(),
+    "kind": pa.string(),
+    "body": pa.binary(),
+}
 ENDS, OLDS = "\0ends", "\0olds"
 """What lives are called among the columns of packed rows; no column of a stream can be called so."""
 TAGGED = "kind string, body binary"
-"""One row per kind of output of a bucket: result, late, dead, punctuation, promises, counts, progress, operators."""
+"""One row per kind of output of a bucket: result, late, dead, punctuation, promises, counts, progress, greatest,
+operators."""
+
+
+class Packet(NamedTuple):
+    """One row between stages."""
+
+    bucket: int
+    """By its id."""
+    stage: int
+    port: str
+    """The identity of the node whose output it is, or, of what enters a stream, the stream."""
+    kind: str
+    body: bytes
+
+
+def output(kind: str, body: bytes, bucket: int = 0) -> Packet:
+    """A packet on its way out, which leaves through any bucket."""
+    return Packet(bucket, OUT, "", kind, body)
+
+
+def packed(packets: Sequence[Packet]) -> pa.RecordBatch:
+    """Packets as Spark takes them."""
+    columns = zip(*packets, strict=True) if packets else [()] * len(PACKED_TYPES)
+    arrays = [pa.array(values, type_) for values, type_ in zip(columns, PACKED_TYPES.values(), strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(PACKED_TYPES))
 
 
 def pack(table: pa.Table) -> bytes:

@@ -12,11 +12,10 @@ in between it is called again with the same number.
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,13 +26,12 @@ from pyspark.sql import functions as F
 from penstock.engines.spark.bucket_promises import BucketPromises
 from penstock.engines.spark.statistics import OPERATORS, summed
 from penstock.engines.spark.streaming import rows_of
-from penstock.engines.spark.wire import TAGGED, dump, load, pack, unpack
+from penstock.engines.spark.trackers import plain_tracker
+from penstock.engines.spark.wire import TAGGED, load, pack, unpack
 from penstock.errors import CheckpointError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.recent_promises import RecentPromises
 from penstock.model.schema import Schema
-from penstock.plan.nodes import Source
-from penstock.runtime.showing import reached_by
 from penstock.storage.folders import OutputFolder, Staging
 from penstock.storage.home import Home
 from penstock.storage.log import DataFile, Record
@@ -138,7 +136,7 @@ class Writer:
         reached = reached_after(last) | {str(bucket): bound for bucket, bound in bounds}
         trackers = dict(last.trackers) if last is not None else {}
         for each in known[:1]:
-            trackers |= {stream: _plain_tracker(*state) for stream, state in each["trackers"].items()}
+            trackers |= {stream: plain_tracker(*state) for stream, state in each["trackers"].items()}
         said = {str(bucket): promises for kind, value in notes if kind == "promises" for bucket, promises in [value]}
         buckets = BucketPromises.after(last, self.buckets)
         promises = {} if last is None else dict(last.promises)
@@ -151,7 +149,9 @@ class Writer:
             promises=promises,
             counts=counts,
             trackers=trackers,
-            greatest=greater(*(each["greatest"] for each in known)),
+            greatest=greater(
+                *(each["greatest"] for each in known), *(value for kind, value in notes if kind == "greatest")
+            ),
             positions=self._positions(batch),
             state={
                 "reached": reached,
@@ -201,22 +201,6 @@ class Writer:
             return (self.home.place / "checkpoint" / "offsets" / str(batch)).read().decode().splitlines()
         except FileNotFoundError:
             return None
-
-
-def _plain_tracker(state: Any, outside: int | None) -> dict[str, Any]:
-    """The state of a stream's progress for a record: encoded as it is in pages, which JSON cannot say."""
-    return {"state": base64.b64encode(dump(state)).decode(), "outside": outside}
-
-
-def streams_reached(record: Record, sources: Iterable[Source]) -> dict[str, int]:
-    """How far each stream had come after a micro-batch, as its entrance would judge by what the record keeps."""
-    found = {}
-    for source in sources:
-        kept = record.trackers.get(source.name)
-        if kept is not None:
-            bound = reached_by(source, load(base64.b64decode(kept["state"])))
-            found[source.name] = bound if kept["outside"] is None else max(bound, kept["outside"])
-    return found
 
 
 def reached_after(record: Record | None) -> dict[str, int]:

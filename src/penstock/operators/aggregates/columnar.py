@@ -29,7 +29,7 @@ from penstock.operators.aggregates.closing_groups import Ahead, GroupsPart
 from penstock.operators.aggregates.emission import PORTION, promised_ends
 from penstock.operators.aggregates.group_codes import GroupCodes
 from penstock.operators.aggregates.measures import Array, Measure, Result, infinite
-from penstock.operators.aggregates.pane_numbers import Pane, as_one, put_in_pane, runs_of
+from penstock.operators.aggregates.pane_numbers import Pane, as_one, put_in_pane, read_pane, runs_of
 from penstock.operators.aggregates.pane_windows import PaneWindows
 from penstock.operators.aggregates.row_code import Groups, absorber
 from penstock.operators.aggregates.row_tables import RowTables
@@ -153,18 +153,25 @@ class ColumnarAggregate(Operator):
         self.sliding.values.take(self.pages, batch, panes, codes)
         self._save(state)
 
-    def take_panes(self, panes: Array, keys: Sequence[pa.ChunkedArray], numbers: Sequence[Array]) -> None:
-        """Take numbers that were brought down elsewhere: one entry per pane and group, and per measure its numbers."""
+    def take_panes(self, panes: Array, keys: Sequence[pa.ChunkedArray], numbers: Sequence[Array | pa.Array]) -> None:
+        """Take what was brought down elsewhere: one entry per pane and group, and per measure its numbers.
+
+        A measure of distinct values has lists of them.
+        """
         if not len(panes):
             return
         state = self._state()
         codes = self.codes.encode(keys, len(panes))
+        self.sliding.values.take_lists(self.pages, panes, codes, numbers)
         order = np.lexsort((codes, panes))
         panes, codes = panes[order], codes[order]
         present, starts = np.unique(panes, return_index=True)
         edges = [*starts.tolist(), len(panes)]
         sorted_numbers = []
         for measure, given in zip(self.measures, numbers, strict=True):
+            if measure.kind == "distinct":
+                sorted_numbers.append(sorted_numbers[0])
+                continue
             if measure.kind == "sum" and not measure.is_float:
                 state.weigh(int(panes[-1]), max(abs(int(given.min())), abs(int(given.max()))) * len(given))
             wide = state.is_wide(measure) and given.dtype != object
@@ -173,6 +180,19 @@ class ColumnarAggregate(Operator):
             with infinite():
                 self._put_in_pane(state, pane, (codes[lo:hi], [n[lo:hi] for n in sorted_numbers]))
         self._save(state)
+
+    def give_panes(self) -> tuple[Array, list[pa.Array], list[Array | pa.Array]]:
+        """All that there is, as `take_panes` takes it; for an operator that only brings rows down."""
+        self._settle()
+        panes = self._state().panes
+        held = [read_pane(self.pages, f"p{pane}", self.measures) for pane in panes]
+        codes = [codes for codes, _ in held]
+        numbers: list[Array | pa.Array] = [
+            np.concatenate(columns) for columns in zip(*(numbers for _, numbers in held), strict=True)
+        ]
+        for at, values in self.sliding.values.lists(self.pages, panes, codes).items():
+            numbers[at] = values
+        return np.repeat(panes, list(map(len, codes))), self.codes.columns(np.concatenate(codes)), numbers
 
     def _put_in_pane(self, state: Slide, pane: int, cells: Pane) -> None:
         if put_in_pane(self.pages, f"p{pane}", self.measures, cells):

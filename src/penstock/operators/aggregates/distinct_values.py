@@ -65,6 +65,28 @@ class DistinctValues:
             array = array_of(values, self._schemas[at].fields[1].type.arrow)
             self._put(at, pages, np.full(len(groups), pane), groups, array)
 
+    def take_lists(self, pages: Pages, panes: Array, codes: Array, lists: Sequence[Any]) -> None:
+        """Put the values of entries, each of a pane and a group, into their panes; per measure of all, lists of them."""
+        for at in self.columns:
+            lengths = np.asarray(lists[at].value_lengths())
+            values = lists[at].flatten()
+            self._put(at, pages, np.repeat(panes, lengths), np.repeat(codes, lengths), values)
+
+    def lists(self, pages: Pages, panes: Sequence[int], codes: Sequence[Array]) -> dict[int, pa.Array]:
+        """Per measure, the values of each pane's groups, whose codes are ascending, as lists."""
+        found = {}
+        for at in self.columns:
+            table = self.pairs(at, pages)
+            pairs, lengths = [np.zeros(0, np.int64)], [np.zeros(1, np.int64)]
+            for pane, groups in zip(panes, codes, strict=True):
+                own = self._of_pane(at, pane, pages)
+                places = np.searchsorted(groups, table.words(0)[own])
+                pairs.append(own[np.argsort(places, kind="stable")])
+                lengths.append(np.bincount(places, minlength=len(groups)))
+            offsets = pa.array(np.cumsum(np.concatenate(lengths)), pa.int64())
+            found[at] = pa.LargeListArray.from_arrays(offsets, table.columns(np.concatenate(pairs))[1])
+        return found
+
     def _put(self, at: int, pages: Pages, panes: Array, codes: Array, values: pa.ChunkedArray | pa.Array) -> None:
         if not len(panes):
             return

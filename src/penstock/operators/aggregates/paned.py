@@ -36,15 +36,25 @@ class PanedAggregate(WindowAggregateOperator):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Update the pane of every row."""
-        touched: dict[int, Table] = {}
         if self.grouping.is_columnar(batch):
-            for pane, key, partials in self.grouping.reduce(batch, self.window.panes_of(batch.times())):
-                self.grouping.merge(self._table(pane, touched), key, partials)
-        else:
-            time = batch.schema.time_index
-            pane_of, absorb = self.window.pane_of, self.grouping.absorb
-            for row in batch.rows:
-                absorb(self._table(pane_of(row[time]), touched), row)  # type: ignore[arg-type]
+            self.take_partials(self.grouping.reduce(batch, self.window.panes_of(batch.times())))
+            return ()
+        touched: dict[int, Table] = {}
+        time = batch.schema.time_index
+        pane_of, absorb = self.window.pane_of, self.grouping.absorb
+        for row in batch.rows:
+            absorb(self._table(pane_of(row[time]), touched), row)  # type: ignore[arg-type]
+        self._keep_panes(touched)
+        return ()
+
+    def take_partials(self, entries: Iterable[tuple[int, Key, list[Partial]]]) -> None:
+        """Join partials of panes and groups with those that there are."""
+        touched: dict[int, Table] = {}
+        for pane, key, partials in entries:
+            self.grouping.merge(self._table(pane, touched), key, partials)
+        self._keep_panes(touched)
+
+    def _keep_panes(self, touched: dict[int, Table]) -> None:
         if touched:
             index: list[int] = self.pages.get("panes") or []
             known = set(index)
@@ -53,7 +63,6 @@ class PanedAggregate(WindowAggregateOperator):
                 if pane not in known:
                     insort(index, pane)
             self.pages.put("panes", index)
-        return ()
 
     def _table(self, pane: int, touched: dict[int, Table]) -> Table:
         table = touched.get(pane)

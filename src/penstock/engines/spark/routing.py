@@ -1,0 +1,129 @@
+"""Which bucket each row goes to: by a hash of what it is routed by, the same in every process.
+
+State lives where it was put, so a hash is never changed. There are two: that of the text of values, by which plans are
+spread that are not cut, and a quicker one, which hashes integers and times as numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.batch import Batch, Row, rows_of
+from penstock.model.schema import Schema
+from penstock.plan.distribution import Distribution
+from penstock.plan.expressions import Expression
+from penstock.runtime.column_functions import column_function
+from penstock.runtime.row_functions import Functions, row_function
+
+
+class Router:
+    """Gives every row of a batch its bucket."""
+
+    def __init__(
+        self,
+        distribution: Distribution,
+        schema: Schema,
+        functions: Functions,
+        buckets: int,
+        *,
+        here: int = 0,
+        by_text: bool = False,
+    ) -> None:
+        """`here` is where rows go that may go anywhere; `by_text` whether values are hashed as text."""
+        self.kind, self.buckets, self.here = distribution.kind, buckets, here
+        hash_column = _hash_texts if by_text else _hash_column
+        self._hashes = [_hashes(e, schema, functions, hash_column) for e in distribution.keys]
+
+    def __call__(self, batch: Batch) -> np.ndarray:
+        """The bucket of each row."""
+        if self.kind != "keys" or self.buckets == 1:
+            return np.full(len(batch), self.here % self.buckets if self.kind == "any" else 0, np.int64)
+        return bucket_of([of(batch) for of in self._hashes], len(batch), self.buckets)
+
+
+def bucket_of(hashes: Iterable[np.ndarray], rows: int, buckets: int) -> np.ndarray:
+    """The bucket of each row, from the hashes of its routing values."""
+    total = np.zeros(rows, np.uint64)
+    for values in hashes:
+        total = total * np.uint64(31) + values
+    return (total % np.uint64(buckets)).astype(np.int64)
+
+
+def spread(table: pa.Table, where: np.ndarray, buckets: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each bucket that has some, in the order in which they came."""
+    counts = np.bincount(where, minlength=buckets)
+    present = np.flatnonzero(counts)
+    if len(present) > 1:
+        table = table.take(pa.array(np.argsort(where, kind="stable")))
+    start = 0
+    for bucket in present.tolist():
+        size = int(counts[bucket])
+        yield bucket, table.slice(start, size)
+        start += size
+
+
+def _hashes(
+    expression: Expression, schema: Schema, functions: Functions, hash_column: Callable[[pa.ChunkedArray], np.ndarray]
+) -> Callable[[Batch], np.ndarray]:
+    """The hash of a routing expression's value for each row."""
+    by_row = row_function(expression, schema, functions)
+    by_column = column_function(expression, schema)
+    arrow = pa.int64() if expression.type.name == "timestamp" else expression.type.arrow
+
+    def hashes(batch: Batch) -> np.ndarray:
+        column: Any = None
+        if by_column is not None and len(batch):
+            try:
+                column = by_column(batch.table)
+            except Exception:  # some rows have no value, or these values no columnar answer: one by one
+                column = None
+        if column is None or isinstance(column, pa.Scalar):
+            column = pa.array([routed(row) for row in batch.rows], arrow)
+        return hash_column(column)
+
+    def routed(row: Row) -> object:
+        try:
+            return by_row(row)
+        except Exception:
+            # Where the value is needed there is none, so no operator that goes by it ever sees the row: any bucket
+            # will do, and the operator that finds no value says so.
+            return None
+
+    return hashes
+
+
+def hash_values(values: Sequence[object]) -> np.ndarray:
+    """A hash per value that does not depend on the process: equal values must meet in one bucket, nulls and NaN too."""
+    texts = np.array(["\0" if v is None else str(v + 0.0 if isinstance(v, float) else v) for v in values], dtype=object)
+    hashed: np.ndarray = pd.util.hash_array(texts, categorize=False)
+    return hashed
+
+
+def _hash_texts(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """The hashes of a column's values as text: each distinct value is hashed once."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    values = [row[0] for row in rows_of(pa.table({"v": encoded.dictionary}))]
+    taken: np.ndarray = hash_values(values)[encoded.indices.to_numpy(zero_copy_only=False)]
+    return taken
+
+
+def _hash_column(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """The hashes of a column: of numbers and times as such, of anything else as text."""
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(pc.cast(column, pa.timestamp("us", column.type.tz)), pa.int64())
+    if not pa.types.is_integer(column.type):
+        return _hash_texts(column)
+    known = column if column.null_count == 0 else pc.fill_null(column, 0)
+    hashed: np.ndarray = pd.util.hash_array(np.asarray(known.to_numpy(zero_copy_only=False)).astype(np.int64))
+    if column.null_count:
+        hashed = np.where(np.asarray(pc.is_null(column)), np.uint64(1), hashed)
+    return hashed

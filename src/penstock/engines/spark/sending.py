@@ -1,0 +1,66 @@
+"""What leaves a stage, or the place where rows are read, for a later stage: an exchange at its near end.
+
+Rows go to the buckets that the exchange says, as few entries per pane and group where the aggregate behind it can take
+those; promises go to every bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from penstock.engines.spark.buckets import bucket_ids
+from penstock.engines.spark.routing import Router, spread
+from penstock.engines.spark.wire import BOUNDS, PARTIALS, ROWS, Packet, dump, pack
+from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation
+from penstock.operators.aggregates.partial_forms import PartialForm, partial_form
+from penstock.plan.nodes import WindowAggregate
+from penstock.plan.physical import Physical
+from penstock.runtime.builder import Builder
+
+
+class Sending:
+    """The near end of one exchange."""
+
+    def __init__(self, plan: Physical, sender: Physical, builder: Builder, buckets: int, here: int = 0) -> None:
+        """`plan` is the whole of which the sender is a part; `here` is the number of the bucket or task that sends."""
+        assert sender.exchange is not None
+        self.port, self.stage, self.buckets, self.here = sender.identity, sender.exchange.stage, buckets, here
+        self.ids = bucket_ids(buckets)
+        distribution, functions = sender.exchange.distribution, builder.functions
+        self._route = Router(distribution, sender.node.schema, functions, buckets, here=here)
+        self._form = _form(plan, sender, builder)
+        if self._form is not None:
+            self._route_entries = Router(distribution, self._form.keys, functions, buckets, here=here)
+
+    def __call__(self, batch: Batch) -> Iterator[Packet]:
+        """Rows, or what they come to."""
+        if not len(batch):
+            return
+        entries = self._form.of(batch) if self._form is not None else None
+        if entries is None or self._form is None:
+            yield from self._packets(ROWS, batch.table, self._route(batch))
+        else:
+            keys = Batch(self._form.keys, table=entries)
+            yield from self._packets(PARTIALS, entries, self._route_entries(keys))
+
+    def _packets(self, kind: str, table: pa.Table, where: object) -> Iterator[Packet]:
+        for bucket, own in spread(table, where, self.buckets):  # type: ignore[arg-type]
+            yield Packet(self.ids[bucket], self.stage, self.port, kind, pack(own))
+
+    def promise(self, promises: Sequence[Punctuation]) -> Iterator[Packet]:
+        """What is promised of the rows that this bucket sends."""
+        if promises:
+            body = dump((self.here, [(p.bounds, p.constants) for p in promises]))
+            for id_ in self.ids:
+                yield Packet(id_, self.stage, self.port, BOUNDS, body)
+
+
+def _form(plan: Physical, sender: Physical, builder: Builder) -> PartialForm | None:
+    """How rows are brought down for the aggregate that the sender feeds, if it feeds one."""
+    for above in plan.walk():
+        if any(below is sender for below in above.inputs) and isinstance(above.node, WindowAggregate):
+            return partial_form(builder.operator(above))
+    return None

@@ -1,0 +1,38 @@
+"""The progress of streams in records: what their entrances remember, encoded as in pages, which JSON cannot say."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.engines.spark.wire import dump, load
+from penstock.plan.nodes import Source
+from penstock.runtime.showing import reached_by
+from penstock.storage.log import Record
+
+
+def plain_tracker(state: Any, outside: int | None) -> dict[str, Any]:
+    """The state of a stream's progress for a record, and the bound that came from outside."""
+    return {"state": base64.b64encode(dump(state)).decode(), "outside": outside}
+
+
+def tracked(record: Record, stream: str) -> dict[str, Any]:
+    """What the entrance of a stream remembered when a record was put, as its pages."""
+    kept = record.trackers.get(stream)
+    return {} if kept is None else {"progress": _state(kept), "outside": kept["outside"]}
+
+
+def streams_reached(record: Record, sources: Iterable[Source]) -> dict[str, int]:
+    """How far each stream had come after a micro-batch, as its entrance would judge by what the record keeps."""
+    found = {}
+    for source in sources:
+        kept = record.trackers.get(source.name)
+        if kept is not None:
+            bound = reached_by(source, _state(kept))
+            found[source.name] = bound if kept["outside"] is None else max(bound, kept["outside"])
+    return found
+
+
+def _state(kept: dict[str, Any]) -> Any:
+    return load(base64.b64decode(kept["state"]))
