@@ -1,56 +1,111 @@
-"""A plan over one stream on Spark's mapper and host, without Spark: parts of micro-batches in, what buckets say out."""
+"""A plan on Spark's mappers and host, without Spark: parts of micro-batches in, what buckets say out."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.engines.spark.host import BucketArrivals, HostedGraph
+from penstock.engines.spark.buckets import bucket_ids
+from penstock.engines.spark.host import HostedGraph, sorted_packets
+from penstock.engines.spark.judging import JudgingMapper
 from penstock.engines.spark.mapper import ControlMapper, Mapper
-from penstock.engines.spark.wire import unpack
+from penstock.engines.spark.parts import PartReader
+from penstock.engines.spark.streaming import is_single
+from penstock.engines.spark.trackers import plain_tracker, tracked
+from penstock.engines.spark.wire import OUT, Packet, load, unpack
 from penstock.model.batch import Row, rows_of
+from penstock.model.letters import late_schema
 from penstock.plan.catalog import Catalog
 from penstock.plan.nodes import Node, Source
+from penstock.plan.physical import Physical
 from penstock.plan.planner import spark_streaming
+from penstock.storage.log import Record
 
 Said = tuple[int, str, bytes]
 """What a bucket says: its id, a kind and a body."""
+Parts = Iterable[pa.Table]
+
+
+def packets_of(batches: Iterable[pa.RecordBatch]) -> list[Packet]:
+    return [Packet(**row) for batch in batches for row in batch.to_pylist()]
 
 
 class HostedPlan:
     """The buckets of a plan; each is there from the first micro-batch on in which it is given anything."""
 
-    def __init__(self, plan: Node, catalog: Catalog, buckets: int, lived: Any = None) -> None:
-        self.planned, self.catalog = spark_streaming(plan, catalog), catalog
-        (entrance,) = [p for p in self.planned.walk() if isinstance(p.node, Source)]
-        assert isinstance(entrance.node, Source)
-        self.stream = entrance.node.name
-        self.mapper = Mapper(entrance.node, catalog, entrance.distribution.keys, buckets, lived=lived)
-        self.control = ControlMapper(buckets, (self.stream,))
-        self.hosts: dict[int, HostedGraph] = {}
+    def __init__(self, plan: Node, catalog: Catalog, buckets: int, lived: Any = None, *, staged: bool = False) -> None:
+        self.planned, self.catalog = spark_streaming(plan, catalog, staged=staged), catalog
+        self.buckets = 1 if is_single(self.planned) and staged else buckets
+        entrances = {p.node.name: p for p in self.planned.walk() if isinstance(p.node, Source)}
+        late = late_schema(*(p.node.schema for p in entrances.values()))
+        self.mappers = {name: self._mapper(entrance, late, lived) for name, entrance in entrances.items()}
+        self.stream = next(iter(entrances))
+        self.control = ControlMapper(self.buckets, tuple(entrances))
+        self.hosts: dict[tuple[int, int], HostedGraph] = {}
+        self.record = Record("run", -1, -1)
+
+    def _mapper(self, entrance: Physical, late: Any, lived: Any) -> Mapper | JudgingMapper:
+        source = entrance.node
+        assert isinstance(source, Source)
+        reader = PartReader(source.schema, lived=lived)
+        if self.planned.stages:
+            return JudgingMapper(self.planned, source, self.catalog, self.buckets, reader, late, "")
+        return Mapper(source, self.catalog, entrance.distribution.keys, self.buckets, reader)
 
     def run(self, *parts: pa.Table, bound: int | None = None) -> list[Said]:
-        """A micro-batch of parts in this order, and a bound from outside."""
-        packed = [batch for part in parts for batch in self.mapper(iter(part.to_batches()))]
-        if bound is not None:
-            line = json.dumps({"stream": self.stream, "bound": bound})
-            packed += self.control(iter([pa.RecordBatch.from_pydict({"value": [line]})]))
-        arrived: dict[int, BucketArrivals] = {}
-        for batch in packed:
-            for row in batch.to_pylist():
-                arrived.setdefault(row["bucket"], BucketArrivals()).add(row["stream"], row["rows"], row["note"])
-        return [(id_, *said) for id_, own in arrived.items() for said in self._host(id_).run(own)]
+        """A micro-batch of parts of the first stream in this order, and a bound from outside."""
+        return self.run_all({self.stream: parts}, {} if bound is None else {self.stream: bound})
 
-    def _host(self, bucket: int) -> HostedGraph:
-        if bucket not in self.hosts:
-            self.hosts[bucket] = HostedGraph(self.planned, self.catalog)
-        return self.hosts[bucket]
+    def run_all(self, parts: Mapping[str, Parts], bounds: Mapping[str, int] | None = None) -> list[Said]:
+        """A micro-batch of parts of all streams, each read by a task of its own, and bounds from outside."""
+        packets = []
+        for task, (stream, part) in enumerate((s, p) for s, own in parts.items() for p in own):
+            mapper, batches = self.mappers[stream], iter(part.to_batches())
+            if isinstance(mapper, JudgingMapper):
+                packets += packets_of(mapper.judged(batches, tracked(self.record, stream), task))
+            else:
+                packets += packets_of(mapper(batches))
+        for stream, bound in (bounds or {}).items():
+            line = json.dumps({"stream": stream, "bound": bound})
+            packets += packets_of(self.control(iter([pa.RecordBatch.from_pydict({"value": [line]})])))
+        for stage in range(1, self.planned.stages + 1) if self.planned.stages else [0]:
+            packets = self._stage(packets, stage)
+        said = [(packet.bucket, packet.kind, packet.body) for packet in packets]
+        for known in map(load, bodies(said, "progress")):
+            told = {stream: plain_tracker(*state) for stream, state in known["trackers"].items()}
+            self.record = Record("run", 0, 0, trackers={**self.record.trackers, **told})
+        return said
+
+    def _stage(self, packets: list[Packet], stage: int) -> list[Packet]:
+        arrived: dict[int, list[Packet]] = defaultdict(list)
+        for packet in packets:
+            arrived[packet.bucket].append(packet)
+        given: list[Packet] = []
+        for id_, own in arrived.items():
+            arrivals, passing = sorted_packets(own, stage)
+            host = self._host(id_, stage)
+            ran = host.run(arrivals, numbers_of(self.buckets)[id_])
+            given += [p._replace(bucket=id_) if p.stage == OUT else p for p in [*passing, *ran]]
+        return given
+
+    def _host(self, bucket: int, stage: int) -> HostedGraph:
+        if (bucket, stage) not in self.hosts:
+            made = HostedGraph(self.planned, self.catalog, buckets=self.buckets, stage=stage)
+            self.hosts[bucket, stage] = made
+        return self.hosts[bucket, stage]
 
     def close(self) -> list[Said]:
-        """The end of the stream."""
-        return [(id_, *said) for id_, host in self.hosts.items() for said in host.close()]
+        """The end of the streams of a plan that is not cut."""
+        return [(id_, p.kind, p.body) for (id_, _), host in self.hosts.items() for p in host.close()]
+
+
+def numbers_of(buckets: int) -> dict[int, int]:
+    """The number of each bucket by its id."""
+    return {id_: number for number, id_ in enumerate(bucket_ids(buckets))}
 
 
 def bodies(said: list[Said], kind: str) -> list[bytes]:

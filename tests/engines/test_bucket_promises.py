@@ -83,8 +83,8 @@ def test_hosted_groups_come_with_their_promise_and_the_promise_is_told_by_every_
         said = hosted.run(Batch(SCHEMA, rows).table)
         came.append([row for table in tables(said, "result") for row in table.to_pylist()])
         late += sum(table.num_rows for table in tables(said, "late"))
-        told = {str(bucket): load(body) for bucket, kind, body in said if kind == "promises"}
-        reached |= {str(bucket): load(body) for bucket, kind, body in said if kind == "punctuation"}
+        told = {str(bucket): promises for bucket, promises in map(load, bodies(said, "promises"))}
+        reached |= {str(bucket): bound for bucket, bound in map(load, bodies(said, "punctuation"))}
         common = list(merged.take(told, reached))
     progress = load(bodies(said, "progress")[-1])["promises"]
     assert came == [[], [{"a": 0, "n": 2, "t": 10}], []]

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 
 def notes(line: str) -> list[tuple[int, str, Note]]:
     (packed,) = ControlMapper(3, ("main", "other"))(iter([pa.RecordBatch.from_pydict({"value": [line]})]))
-    return [(r["bucket"], r["stream"], load_note(r["note"])) for r in packed.to_pylist()]
+    return [(r["bucket"], r["port"], load_note(r["body"])) for r in packed.to_pylist()]
 
 
 def test_a_bound_reaches_every_bucket() -> None:

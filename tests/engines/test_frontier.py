@@ -10,7 +10,7 @@ import pytest
 
 import penstock as pk
 from penstock.engines.spark.host import BucketArrivals, HostedGraph
-from penstock.engines.spark.wire import Note, dump_note, load, pack, unpack
+from penstock.engines.spark.wire import NOTE, ROWS, Note, dump_note, load, pack, unpack
 from penstock.engines.spark.writing import least_bound
 from penstock.model.batch import Batch
 from penstock.operators.progress.trackers import tracker_for
@@ -30,10 +30,12 @@ def took(bucket: HostedGraph, all_rows: Rows, own: str) -> tuple[list[Any], int 
         tracker = tracker_for(source.progress, source.schema.domain, source.max_ahead)
         note = Note(tracker.summarise(np.array([t for t, _ in rows], np.int64), None))
         mine = [row for row in rows if row[1] == own]
-        arrivals.add(stream, pack(Batch(source.schema, mine).table) if mine else None, dump_note(note))
-    found = dict(bucket.run(arrivals))
+        if mine:
+            arrivals.add(stream, ROWS, pack(Batch(source.schema, mine).table))
+        arrivals.add(stream, NOTE, dump_note(note))
+    found = {packet.kind: packet.body for packet in bucket.run(arrivals)}
     rows = unpack(found["result"]).to_pylist() if "result" in found else []
-    return rows, load(found["punctuation"]) if "punctuation" in found else None
+    return rows, load(found["punctuation"])[1] if "punctuation" in found else None
 
 
 def test_no_row_comes_before_what_was_promised() -> None:

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.engines.spark.buckets import bucket_ids
-from penstock.engines.spark.mapper import Mapper, hash_values
-from penstock.engines.spark.wire import load_note, unpack_batch
+from penstock.engines.spark.mapper import Mapper
+from penstock.engines.spark.parts import PartReader
+from penstock.engines.spark.routing import hash_values
+from penstock.engines.spark.wire import NOTE, ROWS, Packet, load_note, unpack_batch
 from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
@@ -20,6 +22,7 @@ from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.distribution import routes
 from penstock.plan.nodes import Source
 from penstock.sql.binder import bind
+from tests.engines.hosted import packets_of
 
 pytestmark = pytest.mark.spark  # the engine is pyspark's; no session is started
 SCHEMA = schema_of([("t", "bigint"), ("k", "string"), ("d", "double")], "t")
@@ -36,35 +39,36 @@ given_rows = st.lists(
 )
 
 
-def packed(key: str, buckets: int, *parts: list[Any]) -> list[list[dict[str, Any]]]:
+def sent_by(key: str, buckets: int, *parts: list[Any]) -> list[list[Packet]]:
     catalog = Catalog()
     catalog.add_stream(StreamInfo("s", SCHEMA, bounded(3), StreamProperties()))
     plan = bind(SQL.format(key, key), catalog)
     (source,) = [n for n in plan.walk() if isinstance(n, Source)]
-    mapper = Mapper(source, catalog, (routes(plan) or {})["s"], buckets)
+    mapper = Mapper(source, catalog, (routes(plan) or {})["s"], buckets, PartReader(source.schema))
     found = []
     for part in parts:
         table = pa.Table.from_pylist([dict(zip("tkd", row, strict=True)) for row in part], ARROW)
-        found += [batch.to_pylist() for batch in mapper(iter(table.to_batches()))]
+        found += [packets_of([batch]) for batch in mapper(iter(table.to_batches()))]
     return found
 
 
 @pytest.mark.parametrize("key", ["k", "d"])
 @given(rows=given_rows, buckets=st.integers(1, 4))
 def test_every_row_goes_to_one_bucket_and_equal_keys_meet(key: str, rows: list[Any], buckets: int) -> None:
-    (sent,) = packed(key, buckets, rows)
-    assert [each["bucket"] for each in sent] == list(bucket_ids(buckets))
+    (sent,) = sent_by(key, buckets, rows)
+    told = [each for each in sent if each.kind == NOTE]
+    assert [each.bucket for each in told] == list(bucket_ids(buckets))
     at: dict[str, set[int]] = {}
     arrived: Counter[str] = Counter()
-    for each in sent:
-        for row in unpack_batch(SCHEMA, each["rows"]).rows if each["rows"] is not None else ():
+    for each in [each for each in sent if each.kind == ROWS]:
+        for row in unpack_batch(SCHEMA, each.body).rows:
             value = row[SCHEMA.index(key)]
-            at.setdefault(repr(value + 0.0 if isinstance(value, float) else value), set()).add(each["bucket"])
+            at.setdefault(repr(value + 0.0 if isinstance(value, float) else value), set()).add(each.bucket)
             arrived[repr(tuple(v + 0.0 if isinstance(v, float) else v for v in row))] += 1
     timed = [tuple(v + 0.0 if isinstance(v, float) else v for v in row) for row in rows if row[0] is not None]
     assert arrived == Counter(map(repr, timed))
     assert all(len(places) == 1 for places in at.values())
-    notes = [load_note(each["note"]) for each in sent]
+    notes = [load_note(each.body) for each in told]
     assert len({repr(note.summary) for note in notes}) == 1, "every bucket is told the progress of the whole part"
     assert sum(note.read for note in notes) == len(rows)
     assert sum(len(note.dead) for note in notes) == len(rows) - len(timed)

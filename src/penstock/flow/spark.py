@@ -139,15 +139,6 @@ class SparkQuery(Query):
         home = self._home()
         return NOTHING if home is None else kept_at(home)
 
-    def _home(self) -> Place | None:
-        """Where the checkpoint is that `start` would go on from, if there can be one."""
-        if not self.is_streaming or self.path is None:
-            return None
-        try:
-            return place_of(self.path) / checked_name(self.name)
-        except StreamError:  # a name that `start` refuses has no checkpoint
-            return None
-
     def nodes_at_work(self) -> list[Known]:
         """The nodes of the plan in the order, and under the identities, in which its checkpoint has them."""
         kept = self._kept()

@@ -1,0 +1,188 @@
+"""Plans that are cut into stages, without Spark: any micro-batches, parts, buckets; judged by the oracle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock as pk
+from penstock.engines.spark.wire import load
+from penstock.model.batch import Row, table_of
+from penstock.model.changelog import ResultForm
+from penstock.model.progress import Progress
+from penstock.model.schema import schema_of
+from penstock.model.tdb import TDB
+from penstock.model.time import END_OF_TIME
+from penstock.operators.aggregates import partial_forms
+from penstock.plan.catalog import Catalog
+from penstock.reference.arrivals import Arrivals
+from penstock.verify.evaluators import Trial, observable, tdb_of_table
+from tests.engines.hosted import HostedPlan, Said, bodies, tables
+from tests.profiles import examples
+
+pytestmark = pytest.mark.spark  # the host is pyspark's; no session is started
+SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("i", "int"), ("d", "double"), ("p", "boolean")], "ts")
+PER_KEY = "SELECT k, count(*) AS n, sum(i) AS s [RANGE 6, SLIDE 3, WA ts] FROM s GROUP BY k"
+CASES: dict[str, tuple[str, int]] = {
+    "grouped": (PER_KEY, 1),
+    "measures": ("SELECT k, avg(i) AS a, min(d) AS m, stddev(i) AS x [RANGE 8, SLIDE 4, WA ts] FROM s GROUP BY k", 1),
+    "distinct counts": ("SELECT k, count(DISTINCT i) AS n [RANGE 6, SLIDE 2, WA ts] FROM s GROUP BY k", 1),
+    "tumbling": ("SELECT i, k, max(ts) AS m [RANGE 5, SLIDE 5, WA ts] FROM s GROUP BY i, k HAVING count(*) > 1", 1),
+    "global": ("SELECT count(*) AS n, max(i) AS m [RANGE 6, SLIDE 2, WA ts] FROM s WHERE i <> 3", 1),
+    "of an expression": ("SELECT i % 2 AS h, count(*) AS n [RANGE 4, SLIDE 4, WA ts] FROM s GROUP BY i % 2", 1),
+    "stateless": ("SELECT ts, k, 12 div i AS q FROM s WHERE k <> 'b'", 1),
+    "distinct rows": ("SELECT DISTINCT ts, i FROM s", 1),
+    "two groupings": (
+        f"SELECT max(n) AS m, count(*) AS c [RANGE 6, SLIDE 6, WA window_end] FROM ({PER_KEY}) x",
+        2,
+    ),
+    "coarser": (
+        "SELECT k, max(n) AS m [RANGE 6, SLIDE 6, WA window_end] FROM "
+        "(SELECT k, i, count(*) AS n [RANGE 3, SLIDE 3, WA ts] FROM s GROUP BY k, i) x GROUP BY k",
+        1,
+    ),
+    "other keys": (
+        "SELECT n, count(*) AS c [RANGE 6, SLIDE 6, WA window_end] FROM "
+        "(SELECT k, count(*) AS n [RANGE 3, SLIDE 3, WA ts] FROM s GROUP BY k) x GROUP BY n",
+        2,
+    ),
+    "three groupings": (
+        "SELECT max(c) AS m [RANGE 12, SLIDE 12, WA window_end] FROM (SELECT n, count(*) AS c "
+        "[RANGE 6, SLIDE 6, WA window_end] FROM (SELECT k, count(*) AS n [RANGE 3, SLIDE 3, WA ts] FROM s GROUP BY k) "
+        "x GROUP BY n) y",
+        3,
+    ),
+    "union of aggregates": (
+        "SELECT i AS g, count(*) AS n [RANGE 4, SLIDE 4, WA ts] FROM s GROUP BY i UNION ALL "
+        "SELECT length(k) AS g, count(*) AS n [RANGE 4, SLIDE 4, WA ts] FROM z GROUP BY length(k)",
+        1,
+    ),
+    "union of depths": (
+        "SELECT max(n) AS m [RANGE 6, SLIDE 6, WA window_end] FROM (SELECT k, count(*) AS n "
+        "[RANGE 3, SLIDE 3, WA ts] FROM s GROUP BY k) x UNION ALL SELECT sum(i) AS m [RANGE 6, SLIDE 6, WA ts] FROM z",
+        2,
+    ),
+    "union with what has no state": (
+        "SELECT max(n) AS m [RANGE 2, SLIDE 1, WA window_end] FROM (SELECT k, count(*) AS n "
+        "[RANGE 1, SLIDE 1, WA ts] FROM s GROUP BY k) x UNION ALL SELECT i, 0, ts, 0 FROM z",
+        2,
+    ),
+    "union of streams": ("SELECT k, count(*) AS n [RANGE 4, SLIDE 2, WA ts] FROM s UNION z GROUP BY k", 1),
+    "over a union": (
+        "SELECT count(*) AS c [RANGE 6, SLIDE 6, WA window_end] FROM ("
+        "SELECT i AS g, count(*) AS n [RANGE 3, SLIDE 3, WA ts] FROM s GROUP BY i UNION ALL "
+        "SELECT length(k) AS g, count(*) AS n [RANGE 3, SLIDE 3, WA ts] FROM s GROUP BY length(k)) u",
+        2,
+    ),
+}
+PROGRESS: dict[str, Progress] = {
+    "bounded": pk.bounded(3),
+    "ordered": pk.ordered(),
+    "rows": pk.bounded(rows=4),
+    "punctuated": pk.punctuated("p", whole_stream=True),
+    "per source": pk.per_source("k", idle=4),
+}
+ROWS = st.tuples(
+    st.one_of(st.integers(0, 30), st.integers(0, 30), st.none()),
+    st.sampled_from(["a", "bb", "ccc", None]),
+    st.one_of(st.integers(0, 4), st.none()),
+    st.sampled_from([0.5, -2.0, 3.25, None]),
+    st.sampled_from([None, None, None, True]),
+)
+
+
+@st.composite
+def streams(draw: st.DrawFn, name: str, progress: Progress) -> Arrivals:
+    """Time goes on from batch to batch; some rows come late."""
+    made = []
+    for at in range(draw(st.integers(1, 4))):
+        rows = draw(st.lists(ROWS, max_size=24))
+        made.append(tuple((None if t is None else t + 12 * at, *rest) for t, *rest in rows))
+    return Arrivals(name, SCHEMA, progress, tuple(made))
+
+
+def counted(said: list[Said]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for body in bodies(said, "counts"):
+        total.update(load(body))
+    return total
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(data=st.data())
+@examples(20)
+def test_stages_come_to_what_the_oracle_says(case: str, data: st.DataObject) -> None:
+    sql, stages = CASES[case]
+    progress = PROGRESS[data.draw(st.sampled_from(sorted(PROGRESS)), "progress")]
+    trial = Trial.of(sql, [data.draw(streams(name, progress)) for name in "sz"], Catalog())
+    with pytest.MonkeyPatch.context() as patch:
+        if data.draw(st.booleans(), "partials however few rows there are"):
+            patch.setattr(partial_forms, "FEW", 1)
+            patch.setattr(partial_forms, "WORTH", 2)
+        hosted = HostedPlan(trial.plan, trial.catalog, data.draw(st.integers(1, 3), "buckets"), staged=True)
+        assert hosted.planned.stages == stages
+        said: list[Said] = []
+        for step in range(max(len(s.batches) for s in trial.streams)):
+            parts = {s.name: cut(s.batches[step], data) for s in trial.streams if step < len(s.batches)}
+            said += hosted.run_all(parts)
+        said += hosted.run_all({}, {s.name: END_OF_TIME for s in trial.streams})
+    judged = {s.name: s.judge("batch", trial.catalog) for s in trial.streams}
+    expected = trial.oracle({name: own.data for name, own in judged.items()})
+    schema = trial.plan.schema
+    form = ResultForm(schema, trial.plan.properties.insert_only)
+    found = tables(said, "result")
+    got = tdb_of_table(pa.concat_tables(found), form) if found else TDB()
+    assert not observable(expected.result, schema).difference(got)
+    total = counted(said)
+    assert total["on_time"] == sum(len(own.on_time) for own in judged.values())
+    assert total["late"] == sum(len(own.late) for own in judged.values()) == rows_in(said, "late")
+    assert total["failed"] == expected.dead.total()
+    untimed = sum(s.untimed for s in trial.streams)
+    refused = sum(len(own.backwards) + len(own.ambiguous) for own in judged.values())
+    assert total["dead"] == untimed + refused
+    assert rows_in(said, "dead") == total["dead"] + total["failed"]
+    assert total["read"] == sum(len(batch) for s in trial.streams for batch in s.batches)
+
+
+def cut(rows: tuple[Row, ...], data: st.DataObject) -> list[pa.Table]:
+    """The rows of a micro-batch in two parts, in any order."""
+    shuffled = data.draw(st.permutations(rows))
+    at = data.draw(st.integers(0, len(rows)))
+    return [table_of(SCHEMA, part) for part in (shuffled[:at], shuffled[at:])]
+
+
+def rows_in(said: list[Said], kind: str) -> int:
+    return sum(table.num_rows for table in tables(said, kind))
+
+
+def planned(sql: str, **stream: Any) -> Any:
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, **stream)
+    query: Any = flow.query(sql)
+    return HostedPlan(query.plan, query.catalog, 4, staged=True).planned
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        {"progress": pk.punctuated("p", per=["k"])},
+        {"progress": pk.bounded(3), "max_ahead": 100},
+    ],
+)
+def test_what_records_do_not_tell_is_judged_behind_the_exchange(stream: dict[str, Any]) -> None:
+    assert planned(PER_KEY, **stream).stages == 0
+
+
+def test_a_group_that_has_most_rows_sends_a_few_numbers() -> None:
+    rows = [(t % 7, "a" if t % 10 else "b", t % 5, 0.5, None) for t in range(5000)]
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(100))
+    query: Any = flow.query(PER_KEY)
+    hosted = HostedPlan(query.plan, query.catalog, 2, staged=True)
+    (mapper,) = hosted.mappers.values()
+    sent = [p for b in mapper.judged(table_of(SCHEMA, rows).to_batches(), {}, 0) for p in b.to_pylist()]  # type: ignore[union-attr]
+    assert {p["kind"] for p in sent if p["stage"] == 1} == {"partials", "note"}
+    assert sum(len(p["body"]) for p in sent) < 10_000
