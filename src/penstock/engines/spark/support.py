@@ -63,7 +63,7 @@ STREAMING: dict[str, Support] = {
     "sliding window": Support("hosted: WID or panes in Spark's state store"),
     "whole groups": Support("hosted: held in Spark's state store until a promise completes them"),
     "user aggregate": Support("hosted"),
-    "nested aggregate": Support("hosted, in one graph"),
+    "nested aggregate": Support("hosted, in the same stage or the next"),
     "progress: ordered": Support("exact, judged by micro-batch"),
     "progress: bounded": Support("exact, judged by micro-batch"),
     "progress: bounded rows": Support("judged by micro-batch: the newest batches with n rows are left out"),
