@@ -55,3 +55,20 @@ def windowed(rows: Iterable[Row], length: int, slide: int) -> Counter[tuple[obje
         (end // slide - 1, end - length, end, address, len(values), sum(values), max(values))
         for (end, address), values in held.items()
     )
+
+
+def stacked(windows: Iterable[tuple[object, ...]], length: int, slide: int) -> Counter[tuple[object, ...]]:
+    """Windows over the ends of windows: number, start, end, how many there are, their rows, the greatest of them."""
+    held: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for _, _, inner, _, count, _, greatest in windows:
+        assert isinstance(inner, int)
+        assert isinstance(count, int)
+        assert isinstance(greatest, int)
+        end = (inner // slide + 1) * slide
+        while end - length <= inner:
+            held[end].append((count, greatest))
+            end += slide
+    return Counter(
+        (end // slide - 1, end - length, end, len(own), sum(n for n, _ in own), max(m for _, m in own))
+        for end, own in held.items()
+    )

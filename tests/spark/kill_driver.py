@@ -1,9 +1,9 @@
 """A replica in a process of its own: `python -m tests.spark.kill_driver HOME NAME`.
 
-Two queries over `HOME/in`, one with windows and one that passes rows through, each into a folder of its own. A query
-that fails, since a worker was killed, is started again in the same session. Without its JVM the process ends; started
-again it goes on from its checkpoints. Once both queries have started it says so in `HOME/ready_NAME`, with its process
-number.
+Three queries over `HOME/in`, one with windows, one with windows of these windows, which has two stages, and one that
+passes rows through, each into a folder of its own. A query that fails, since a worker was killed, is started again in
+the same session. Without its JVM the process ends; started again it goes on from its checkpoints. Once all queries have
+started it says so in `HOME/ready_NAME`, with its process number.
 
 Replica `b` has the settings for short micro-batches, under which Spark writes its own logs in another way.
 """
@@ -24,7 +24,11 @@ from tests.spark import scenario
 
 PASSING = "SELECT ts, srcIP, len FROM main"
 WINDOWED = scenario.SQL.format(condition="true")
-QUERIES = {"windowed": WINDOWED, "passing": PASSING}
+STACKED = (
+    "SELECT count(*) AS groups, sum(n) AS total, max(longest) AS longest [RANGE 20 seconds, SLIDE 10 seconds, "
+    f"WA window_end] FROM ({WINDOWED}) inner_windows"
+)
+QUERIES = {"windowed": WINDOWED, "passing": PASSING, "stacked": STACKED}
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that is killed after seconds need not be optimized."""
 JAVA = "spark.driver.extraJavaOptions"

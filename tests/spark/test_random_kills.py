@@ -1,7 +1,8 @@
 """Drivers, Python workers, JVMs and merges are killed at random moments; then everything equals what is due, by hand.
 
-Two replicas, each a process that runs a query with windows and one that passes rows through, and two merges, one for
-each query. `PENSTOCK_KILLS` says how many kills (`make test-slow` asks for 60), `PENSTOCK_SEED` which.
+Two replicas, each a process that runs a query with windows, one with windows of windows and one that passes rows
+through, and a merge for each query. `PENSTOCK_KILLS` says how many kills (`make test-slow` asks for 60),
+`PENSTOCK_SEED` which.
 
 Most kills of a replica let some micro-batches pass, wait until one is in the middle of the next (for a worker: until
 there is one), and then for a moment drawn at random; the rest strike whatever is there, often a driver that has just
@@ -33,6 +34,7 @@ from penstock.storage.files import place_of
 from penstock.storage.log import RecordLog
 from tests.processes import ROOT, Processes, kill, wait
 from tests.spark import modes, scenario
+from tests.spark.by_hand import stacked
 from tests.spark.kill_driver import QUERIES
 
 pytestmark = [
@@ -51,7 +53,7 @@ REPLICAS = "ab"
 
 
 class Pipelines:
-    """Two replicas with two queries each, and the two merges."""
+    """Two replicas with three queries each, and the three merges."""
 
     def __init__(self, home: Path, processes: Processes, rng: random.Random) -> None:
         self.home, self.processes, self.rng = home, processes, rng
@@ -218,7 +220,9 @@ def judge(home: Path, files: int) -> None:
             check=False,
         )
         assert merged.returncode == 0, merged.stderr
-        wanted = passing if query == "passing" else expected["results"]
+        wanted = {"passing": passing, "windowed": expected["results"]}.get(
+            query, stacked(expected["results"], 20 * scenario.SECOND, scenario.SLIDE)
+        )
         for name in REPLICAS:
             found = scenario.output_of(home / f"{query}_{name}", home / f"flow_{name}" / query)
             assert found["results"] == wanted + Counter({final: 1} if query == "passing" else {})
