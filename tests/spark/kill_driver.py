@@ -5,7 +5,7 @@ passes rows through, each into a folder of its own. A query that fails, since a 
 the same session. Without its JVM the process ends; started again it goes on from its checkpoints. Once all queries have
 started it says so in `HOME/ready_NAME`, with its process number.
 
-Replica `b` has the settings for short micro-batches, under which Spark writes its own logs in another way.
+Replica `b` says that Spark is to write its checkpoint in its default way, and `a` says nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock as pk
-from penstock.engines.spark.session import local_session, low_latency_settings, session_settings
+from penstock.engines.spark.session import local_session, session_settings
 from penstock.errors import RunError
 from tests.spark import scenario
 
@@ -32,6 +32,12 @@ QUERIES = {"windowed": WINDOWED, "passing": PASSING, "stacked": STACKED}
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that is killed after seconds need not be optimized."""
 JAVA = "spark.driver.extraJavaOptions"
+AS_SPARK_DOES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
+}
 
 
 def start(spark: Any, home: Path, name: str, query: str) -> Any:
@@ -48,7 +54,7 @@ def start(spark: Any, home: Path, name: str, query: str) -> Any:
 def main(home: Path, name: str) -> None:
     settings = {"spark.driver.memory": "1g", JAVA: f"{session_settings()[JAVA]} {SHORT_LIVED}"}
     if name == "b":
-        settings |= low_latency_settings()
+        settings |= AS_SPARK_DOES
     spark = local_session("local[1]", name, **{key.replace(".", "__"): value for key, value in settings.items()})
     runs = {query: start(spark, home, name, query) for query in QUERIES}
     (home / f"ready_{name}").write_text(str(os.getpid()))

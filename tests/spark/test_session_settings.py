@@ -9,7 +9,16 @@ import pytest
 from pyspark.errors import PySparkException
 
 import penstock as pk
-from penstock.engines.spark.serving import CHANGELOG, LARGE_TYPES, PARTITIONS, PROVIDER, ROCKSDB, query_settings, served
+from penstock.engines.spark.serving import (
+    CHANGELOG,
+    LARGE_TYPES,
+    PARTITIONS,
+    PLAIN_FILES,
+    PROVIDER,
+    ROCKSDB,
+    query_settings,
+    served,
+)
 from penstock.errors import StreamError
 from tests.spark import scenario
 
@@ -70,6 +79,20 @@ def test_what_a_session_says_already_is_left_alone(spark: Any) -> None:
     session.conf.set(PARTITIONS, "3")
     session.conf.set(LARGE_TYPES, "false")
     assert query_settings(session, 3, named=False) == {}
+
+
+def test_a_checkpoint_on_a_disk_is_written_plainly_unless_the_session_says_how(spark: Any) -> None:
+    session = plain(spark)
+    manager, checksums = PLAIN_FILES
+    for key in PLAIN_FILES:
+        session.conf.unset(key)
+    given = query_settings(session, 2, named=False, on_disk=True)
+    assert given.items() >= PLAIN_FILES.items()
+    assert not query_settings(session, 2, named=False).keys() & PLAIN_FILES.keys()
+    session.conf.set(manager, "com.example.Manager")
+    given = query_settings(session, 2, named=False, on_disk=True)
+    assert manager not in given
+    assert given[checksums] == "false"
 
 
 def test_a_setting_that_cannot_be_given_is_told() -> None:

@@ -1,9 +1,9 @@
 """The query graph hosted in Spark: one graph per bucket and stage, its pages in Spark's state store.
 
-In streaming the host is a stateful processor: for each micro-batch it takes the bucket's packets, rows of all streams
-first, then their progress, and puts out what follows. A micro-batch costs what it touches. A plan that is cut has one
-such processor per stage, one behind the other; what an earlier one sends goes on as packets. In batch the graph of the
-whole plan runs once per bucket and is closed at the end.
+In streaming it is in a stateful processor (`processor`): for each micro-batch it takes the bucket's packets, rows of
+all streams first, then their progress, and puts out what follows. A micro-batch costs what it touches. A plan that is
+cut has one such processor per stage, one behind the other; what an earlier one sends goes on as packets. In batch the
+graph of the whole plan runs once per bucket and is closed at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.sending import Sending
@@ -261,42 +260,36 @@ class HostedGraph:
             yield output("promises", dump((own, promises.to_plain())))
 
 
-class GraphProcessor(StatefulProcessor):
-    """Hosts a stage in `transformWithStateInPandas`, one bucket per key."""
+class HostedBuckets:
+    """The buckets of a stage that one worker has, one after another, with their pages in Spark's state."""
 
-    def __init__(self, planned: Physical, catalog: Catalog, buckets: int, stage: int = 0) -> None:
-        """The graph is built on the worker; a plan that is not cut is its own last stage."""
-        self.planned, self.catalog, self.buckets, self.stage = planned, catalog, buckets, stage
+    def __init__(self, state: Any, planned: Physical, catalog: Catalog, buckets: int, stage: int) -> None:
+        """Build the graph."""
+        self.state, self.stage = state, stage
         self.is_last = stage == planned.stages
+        self.numbers = {id_: number for number, id_ in enumerate(bucket_ids(buckets))}
+        self.hosted = HostedGraph(planned, catalog, buckets=buckets, stage=stage)
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state and build the graph."""
-        self.state = handle.getMapState("pages", "key string", "page binary")
-        self.hosted = HostedGraph(self.planned, self.catalog, buckets=self.buckets, stage=self.stage)
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+    def take(self, id_: int, frames: Iterable[pd.DataFrame]) -> pd.DataFrame | None:
         """One micro-batch of one bucket."""
-        arrivals, passing = sorted_packets(self._packets(rows), self.stage)
-        id_ = int(key[0])
+        arrivals, passing = sorted_packets(_packets(frames), self.stage)
         pages = [StatePages(self.state, node) for node in self.hosted.graph.nodes]
         self.hosted.graph.attach(list(pages))
-        given = [*passing, *self.hosted.run(arrivals, bucket_ids(self.buckets).index(id_))]
+        given = [*passing, *self.hosted.run(arrivals, self.numbers[id_])]
         for own in pages:
             own.flush()
-        if given:
-            # What is on its way out leaves the next stage through the bucket that it left this one by.
-            given = [p._replace(bucket=id_) if p.stage == OUT else p for p in given]
-            frame = pd.DataFrame(given, columns=list(PACKED_TYPES))
-            yield frame[["kind", "body"]] if self.is_last else frame
+        if not given:
+            return None
+        # What is on its way out leaves the next stage through the bucket that it left this one by.
+        given = [p._replace(bucket=id_) if p.stage == OUT else p for p in given]
+        frame = pd.DataFrame(given, columns=list(PACKED_TYPES))
+        return frame[["kind", "body"]] if self.is_last else frame
 
-    @staticmethod
-    def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:
-        for frame in frames:
-            for packet in zip(*(frame[name] for name in PACKED_TYPES), strict=True):
-                yield Packet(*packet)
 
-    def close(self) -> None:
-        """Nothing is held outside the state."""
+def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:
+    for frame in frames:
+        for packet in zip(*(frame[name] for name in PACKED_TYPES), strict=True):
+            yield Packet(*packet)
 
 
 def sorted_packets(packets: Iterable[Packet], stage: int) -> tuple[BucketArrivals, list[Packet]]:

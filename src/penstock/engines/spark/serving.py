@@ -11,6 +11,9 @@ What is set, and why:
 - as many shuffle partitions as the plan has buckets, so that each has one; a checkpoint keeps its number.
 - plain Arrow types for text and bytes, which is what the hosted graph reads.
 - with named sources, the settings that let sources come and go later; they must be on from the first checkpoint.
+- where the checkpoint is on a disk, that its files are written plainly and renamed, without files of check-sums beside
+  them: in Spark's default way, through Hadoop's file context, every rename starts a process. A session that says how
+  is kept to.
 """
 
 from __future__ import annotations
@@ -31,12 +34,21 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 OFFSET_FORMAT = "spark.sql.streaming.offsetLog.formatVersion"
 LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+PLAIN_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+}
+"""How a checkpoint is written on a disk: files are renamed by this process, and have no check-sums beside them."""
 _TURNS = threading.RLock()
 
 
-def query_settings(spark: Any, buckets: int, *, named: bool) -> dict[str, str]:
-    """What a hosted query needs and its session does not say already."""
+def query_settings(spark: Any, buckets: int, *, named: bool, on_disk: bool = False) -> dict[str, str]:
+    """What a hosted query needs and its session does not say already; `on_disk` is where its checkpoint is."""
     wanted = {PARTITIONS: str(buckets), LARGE_TYPES: "false"}
+    if on_disk:
+        wanted |= {key: value for key, value in PLAIN_FILES.items() if spark.conf.get(key, None) is None}
     if not can_host(spark):
         wanted[PROVIDER] = ROCKSDB
         if spark.conf.get(CHANGELOG, None) is None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from penstock.engines.spark.serving import CHANGELOG, PROVIDER, ROCKSDB
+from penstock.engines.spark.serving import CHANGELOG, PLAIN_FILES, PROVIDER, ROCKSDB
 from penstock.errors import StreamError
 
 _MEANING = {"spark.sql.ansi.enabled": "true", "spark.sql.decimalOperations.allowPrecisionLoss": "true"}
@@ -82,18 +82,11 @@ def session_settings() -> dict[str, str]:
 
 
 def low_latency_settings() -> dict[str, str]:
-    """What makes micro-batches shorter, for a session or, before a query starts, with `spark.conf.set`.
+    """What makes micro-batches shorter, for streaming queries of your own whose checkpoints are on a disk.
 
-    Offsets, commits and state are written as plain files and renamed, instead of through Hadoop's file context, and
-    without files of check-sums beside them.
+    A query that Penstock starts there has them already (`serving`).
     """
-    return {
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-        CHANGELOG: "true",
-    }
+    return {**PLAIN_FILES, CHANGELOG: "true"}
 
 
 @contextlib.contextmanager

@@ -19,10 +19,11 @@ from pyspark.sql import functions as F
 
 from penstock.engines.spark.buckets import default_buckets
 from penstock.engines.spark.files import CORRUPT
-from penstock.engines.spark.host import BatchHost, GraphProcessor
+from penstock.engines.spark.host import BatchHost
 from penstock.engines.spark.judging import JudgingMapper
 from penstock.engines.spark.mapper import ControlMapper, Mapper
 from penstock.engines.spark.parts import PartReader
+from penstock.engines.spark.processor import GraphProcessor
 from penstock.engines.spark.readers import CONTROL, loaded
 from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import SparkSource
@@ -81,7 +82,8 @@ class Hosted:
     @property
     def settings(self) -> dict[str, str]:
         """What the session must be set to while the query starts, see `serving`."""
-        return query_settings(self.spark, self.buckets, named=self.named)
+        on_disk = self.home is not None and self.home.is_local
+        return query_settings(self.spark, self.buckets, named=self.named, on_disk=on_disk)
 
     def tagged(self) -> DataFrame:
         """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
