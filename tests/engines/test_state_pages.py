@@ -135,7 +135,7 @@ def test_a_page_that_is_something_else_is_told_with_its_operator(data: bytes, sa
 def test_what_is_no_plain_data_is_told_when_it_is_written() -> None:
     graph, pages = hosted(Store())
     own = pages[graph.nodes.index(aggregate(graph))]
-    own.put("keys", [(object(),)])
+    own.put("pending", {0: object()})
     with pytest.raises(CheckpointError, match="not plain data") as caught:
         own.flush()
     assert "where: Aggregate max(" in str(caught.value)

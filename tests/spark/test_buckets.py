@@ -65,7 +65,7 @@ def test_the_number_is_remembered_and_not_the_sessions(spark: Any, tmp_path: Pat
     first.stop()
     assert session.conf.get("spark.sql.shuffle.partitions") == "200"
     assert state_partitions(tmp_path) == {3}
-    assert first.query.explain().startswith("hosted in 3 buckets by srcIP\n")
+    assert first.query.explain().startswith("judged where rows are read, then hosted in one stage of 3 buckets\n")
 
     session.conf.set("spark.sql.shuffle.partitions", "7")
     with pytest.raises(CheckpointError, match="another number of buckets"):

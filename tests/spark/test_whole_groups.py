@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def test_a_run_shows_what_was_promised(spark: Any, tmp_path: Path) -> None:
     ]
     for number, batch in enumerate(rows):
         pq.write_table(table_of(SCHEMA, batch), folder / f"{number}.parquet")
+        os.utime(folder / f"{number}.parquet", (1_000_000 + number, 1_000_000 + number))  # Spark reads oldest first
     frame = spark.readStream.schema(SCHEMA.ddl).option("maxFilesPerTrigger", 1).parquet(str(folder))
     flow = pk.Flow(spark, path=str(tmp_path / "flow")).stream("s", frame, time="t", progress=PROGRESS)
     query = flow.query("SELECT a, count(*) AS n FROM s GROUP BY a", name="groups")

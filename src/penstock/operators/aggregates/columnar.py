@@ -167,7 +167,7 @@ class ColumnarAggregate(Operator):
         panes, codes = panes[order], codes[order]
         present, starts = np.unique(panes, return_index=True)
         edges = [*starts.tolist(), len(panes)]
-        sorted_numbers = []
+        sorted_numbers: list[Array] = []
         for measure, given in zip(self.measures, numbers, strict=True):
             if measure.kind == "distinct":
                 sorted_numbers.append(sorted_numbers[0])

@@ -66,7 +66,7 @@ class DistinctValues:
             self._put(at, pages, np.full(len(groups), pane), groups, array)
 
     def take_lists(self, pages: Pages, panes: Array, codes: Array, lists: Sequence[Any]) -> None:
-        """Put the values of entries, each of a pane and a group, into their panes; per measure of all, lists of them."""
+        """Put the values of entries, each of a pane and a group, into their panes; per measure, lists of them."""
         for at in self.columns:
             lengths = np.asarray(lists[at].value_lengths())
             values = lists[at].flatten()
