@@ -47,12 +47,20 @@ def _shapes(rows: int, master: str, say: Say) -> Report:
     return ShapesBench(max(rows // 2, 1000), say).run()
 
 
+def _stages(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.stages import StagesBench
+    from penstock.engines.spark.session import local_session
+
+    return StagesBench(local_session(master), max(rows // 4, 8000), say).run()
+
+
 BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "windows": _windows,
     "latency": _latency,
     "memory": _memory,
     "queries": _queries,
     "shapes": _shapes,
+    "stages": _stages,
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,6 +60,15 @@ def native_sliding(frame: DataFrame, range_seconds: int, slide_seconds: int) -> 
 def native_sliding_stream(frame: DataFrame, range_seconds: int, slide_seconds: int, delay: str) -> DataFrame:
     """The same over a stream, under a watermark."""
     return native_sliding(frame.withWatermark("ts", delay), range_seconds, slide_seconds)
+
+
+def python_scan_stream(frame: DataFrame) -> DataFrame:
+    """How many rows each task has read, counted in Python: the least that whoever looks at rows there can do."""
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"n": pa.array([sum(batch.num_rows for batch in batches)], pa.int64())})
+
+    return frame.mapInArrow(count, "n bigint")
 
 
 def _numbered(grouped: object, slide_seconds: int) -> DataFrame:
