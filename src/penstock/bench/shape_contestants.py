@@ -107,6 +107,7 @@ def duckdb_batch(table: pa.Table, shape: Shape) -> Outcome:
     import duckdb
 
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     connection.register("main", table)
     sql = duckdb_sql(shape, is_dense=shape.keys * SPAN // SLIDE <= 4 * table.num_rows)
     begun = time.perf_counter()

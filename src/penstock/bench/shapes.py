@@ -14,6 +14,7 @@ A distinct value is a number. It is claimed of shapes with many keys; few keys t
 from __future__ import annotations
 
 import gc
+import time
 import tracemalloc
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -42,7 +43,9 @@ MANY = 100_000
 """From so many keys on, memory is claimed."""
 PARTS = {1: 1, 10: 4, 60: 8}
 """Of the rows, where keys are many or values are told apart, 1 in so many: there DuckDB copies most."""
-ROUNDS = 2
+ROUNDS = 2, 10
+"""At least and at most; a shape is done when it has taken `ENOUGH` seconds."""
+ENOUGH = 1.5
 Say = Callable[[str], None]
 
 
@@ -127,15 +130,23 @@ class ShapesBench:
         """Shape by shape, the contestants in turn."""
         for shape in self.shapes:
             table = self._table_of(shape)
-            for _ in range(ROUNDS):
-                for contestant in self.contestants:
-                    if contestant.takes(shape):
-                        self._keep(contestant.name, shape, contestant.run(table, shape))
+            self._measure(shape, table)
             if shape.keys >= MANY:
                 self.memory[shape] = held_bytes(table, shape), needed_bytes(table, shape)
             self.say(self._line(shape))
         absent = [] if find_spec("duckdb") is not None else ["DuckDB"]
         return Report("shapes", list(self._table()), list(self._claims()), absent)
+
+    def _measure(self, shape: Shape, table: pa.Table) -> None:
+        """The contestants in turn, so that whatever else the machine does strikes all; short ones more often."""
+        least, most = ROUNDS
+        begun = time.perf_counter()
+        for done in range(most):
+            if done >= least and time.perf_counter() - begun > ENOUGH:
+                return
+            for contestant in self.contestants:
+                if contestant.takes(shape):
+                    self._keep(contestant.name, shape, contestant.run(table, shape))
 
     def _table_of(self, shape: Shape) -> pa.Table:
         part = PARTS[shape.ratio] if shape.keys >= MANY or shape.aggregates == "count distinct" else 1

@@ -160,7 +160,10 @@ def _gather_moments(slots: Array, size: int, values: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.bincount(slots, weights=values, minlength=size)
         mean = np.divide(total, n, out=np.zeros(size), where=n > 0)
-        squares = np.bincount(slots, weights=(values - mean[slots]) ** 2, minlength=size)
+        apart = mean[slots]
+        np.subtract(values, apart, out=apart)
+        apart *= apart
+        squares = np.bincount(slots, weights=apart, minlength=size)
     return np.stack([n, mean, squares], axis=1)
 
 
@@ -171,7 +174,9 @@ def _runs_of_moments(starts: Array, values: Array, valid: Array | None) -> Array
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.add.reduceat(values if valid is None else np.where(valid, values, 0.0), starts)
         mean = np.divide(total, n, out=np.zeros(len(starts)), where=n > 0)
-        apart = (values - np.repeat(mean, lengths)) ** 2
+        apart = np.repeat(mean, lengths)
+        np.subtract(values, apart, out=apart)
+        apart *= apart
         squares = np.add.reduceat(apart if valid is None else np.where(valid, apart, 0.0), starts)
     return np.stack([n, mean, squares], axis=1)
 
