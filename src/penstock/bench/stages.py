@@ -2,9 +2,9 @@
 
 How long a micro-batch takes, the median of some after the first, is compared with a scan of the same files through
 Python, which does nothing, and with Spark's own tumbling `window()` written to parquet: with many rows, with a quarter
-of them, and with few. Then plans of which earlier releases ran all in one place are compared with a grouped one: an
-aggregate without groups, one over another with other groups, a union of two, and one key that has nine rows of ten.
-What each comes to is compared with the in-process engine.
+of them, and with few; and with Flink SQL, as rows a second of large micro-batches. Then plans of which earlier releases
+ran all in one place are compared with a grouped one: an aggregate without groups, one over another with other groups, a
+union of two, and one key that has nine rows of ten. What each comes to is compared with the in-process engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.bench.claims import Claim, Report
-from penstock.bench.data import DISORDER, SLIDE, START
+from penstock.bench.data import DISORDER, SLIDE, START, make_rows
+from penstock.bench.peers import python_of, run_peer
 from penstock.engines.spark.baseline import native_sliding_stream, python_scan_stream
 from penstock.errors import InternalError
 from penstock.flow.flow import Flow
@@ -100,15 +101,18 @@ class StagesBench:
     def run(self) -> Report:
         """Everything, in one session."""
         home = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
+        absent = [] if python_of("flink") is not None else ["flink"]
         try:
             self._sizes(home)
             self._plans(home)
+            if not absent:
+                self._flink(home)
         finally:
             shutil.rmtree(home, ignore_errors=True)
         rows = [
             {"micro_batch": name, "rows": count, "milliseconds": round(ms)} for (name, count), ms in self.took.items()
         ]
-        return Report("stages", rows, self.claims)
+        return Report("stages", rows, self.claims, absent)
 
     # Sizes of micro-batches
 
@@ -145,6 +149,18 @@ class StagesBench:
         for name in list(PLANS)[1:]:
             rate = self.took["grouped", self.rows] / self.took[name, self.rows]
             self.claims.append(Claim(f"Spark started: {name}, rate of the grouped one's", rate, 0.7, "higher"))
+
+    # Flink
+
+    def _flink(self, home: Path) -> None:
+        data = make_rows(str(home), 4 * self.rows)
+        for ratio, bar in ((10, 0.9), (60, 1.0)):
+            rate = run_peer("flink", data, ratio * SLIDE, SLIDE, data.count).rate
+            self._keep(f"Flink SQL, RANGE/SLIDE of {ratio}", self.rows, 1000 * self.rows / rate)
+            ours = 1000 * self.rows / self.took[f"started, RANGE/SLIDE of {ratio}", self.rows]
+            self.claims.append(
+                Claim(f"Spark started: {ratio} against Flink SQL, times faster", ours / rate, bar, "higher")
+            )
 
     # Contestants
 
