@@ -378,9 +378,11 @@ class ColumnarAggregate(Operator):
 
     def to_plain(self, key: str, page: Any) -> Any:
         """What is not in panes by name, the keys as a table, panes as one run; others are arrays and tables already."""
-        if key in ("slide", "keys") or self.sliding.values.is_pairs(key):
+        if isinstance(page, Slide | GroupCodes):
             return page.to_plain()
-        return as_one(() if key[0] == "d" else self.measures, page) if isinstance(page, list) else page
+        if isinstance(page, list) and key[0] in "pd":
+            return as_one(() if key[0] == "d" else self.measures, page)
+        return page
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
