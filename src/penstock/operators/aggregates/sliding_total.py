@@ -28,6 +28,8 @@ from penstock.operators.state import Pages
 
 SPARE_PLACES = 256
 """So many places of groups that have left, and half as many as are of others, may wait before these move together."""
+WIDE_PLACES = 1 << 16
+"""Up to so many groups, places are as wide as what numpy finds elements by, and need not be widened each time."""
 STACK_PAGE = 32
 """The notes of so many panes are kept in one page, since they are written at once and read in order."""
 
@@ -100,7 +102,7 @@ class SlidingTotal:
         if totals.first is not None and totals.first <= pane <= totals.last:
             codes, numbers = left
             places = self._places_of(totals, size)
-            self._subtract(totals, places[codes].astype(np.int64), numbers)
+            self._subtract(totals, _at(places, codes), numbers)
             self.values.drop(totals, pane, codes, pages, places)
             self._forget_notes(totals, pages)
         else:
@@ -123,12 +125,13 @@ class SlidingTotal:
         """Per code the place of a group in the total, -1 where it has none."""
         self._move_together(totals)
         if self._placed is not totals.groups or len(self._places) < size:
-            self._places = np.full(max(size + size // 4, len(self._places)), -1, np.int32)
+            wanted = max(size + size // 4, len(self._places))
+            self._places = np.full(wanted, -1, np.int64 if wanted <= WIDE_PLACES else np.int32)
             self._place(totals)
         return self._places
 
     def _place(self, totals: Totals) -> None:
-        self._places[totals.groups] = np.arange(len(totals.groups), dtype=np.int32)
+        self._places[totals.groups] = np.arange(len(totals.groups))
         self._placed = totals.groups
 
     def _move_together(self, totals: Totals) -> None:
@@ -153,9 +156,9 @@ class SlidingTotal:
 
     def _grow(self, totals: Totals, codes: Array, places: Array) -> Array:
         """The places of groups in the total, those that are new behind the others."""
-        where: Array = places[codes].astype(np.int64)
-        fresh = where < 0
-        if fresh.any():
+        where = _at(places, codes)
+        if len(where) and where.min() < 0:
+            fresh = where < 0
             added = codes[fresh]
             size = len(totals.groups)
             where[fresh] = places[added] = np.arange(size, size + len(added))
@@ -180,8 +183,7 @@ class SlidingTotal:
         """What is in the window."""
         both = totals.turned is not None and first < totals.turned
         rows = totals.added[0]
-        found = np.flatnonzero(rows)
-        there = slice(None) if len(found) == len(rows) else found
+        there = slice(None) if np.count_nonzero(rows) == len(rows) else np.flatnonzero(rows)
         numbers: list[Array] = []
         for at, measure in enumerate(self.measures):
             if at and totals.added.get(at) is rows:
@@ -220,7 +222,7 @@ class SlidingTotal:
 
     def _leave(self, totals: Totals, pane: int, pages: Pages, places: Array) -> None:
         codes, numbers = read_pane(pages, f"p{pane}", self.measures)
-        where = places[codes].astype(np.int64)
+        where = _at(places, codes)
         self._subtract(totals, where, numbers)
         self.values.leave(totals, pane, pages, places)
         if self.others and totals.turned is not None and pane < totals.turned:
@@ -236,7 +238,7 @@ class SlidingTotal:
         stack: dict[int, dict[int, list[Array]]] = {}
         for pane in reversed(panes):
             codes, numbers = read_pane(pages, f"p{pane}", self.measures)
-            where = places[codes].astype(np.int64)
+            where = _at(places, codes)
             notes = []
             for total, at in zip(running, self.others, strict=True):
                 without = total[where]
@@ -250,3 +252,9 @@ class SlidingTotal:
         for total, at in zip(running, self.others, strict=True):
             totals.leaving[at] = total
             totals.entered[at] = self.measures[at].neutral(size)
+
+
+def _at(places: Array, codes: Array) -> Array:
+    """The places of groups, to find elements by."""
+    found: Array = places[codes].astype(np.int64, copy=False)
+    return found
