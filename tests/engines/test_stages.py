@@ -115,7 +115,7 @@ def counted(said: list[Said]) -> Counter[str]:
 
 @pytest.mark.parametrize("case", CASES)
 @given(data=st.data())
-@examples(20)
+@examples(8)
 def test_stages_come_to_what_the_oracle_says(case: str, data: st.DataObject) -> None:
     sql, stages = CASES[case]
     progress = PROGRESS[data.draw(st.sampled_from(sorted(PROGRESS)), "progress")]
