@@ -8,7 +8,7 @@ graph of the whole plan runs once per bucket and is closed at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.sending import Sending
+from penstock.engines.spark.staging import staged
 from penstock.engines.spark.state_pages import StatePages
 from penstock.engines.spark.statistics import OPERATORS, added, counted
 from penstock.engines.spark.wire import (
@@ -51,6 +52,7 @@ from penstock.runtime.builder import Builder
 from penstock.runtime.showing import tracker_of
 from penstock.runtime.side_outputs import SideOutputs
 from penstock.runtime.stage_graph import StageGraph
+from penstock.storage.folders import Staging
 
 
 @dataclass
@@ -263,9 +265,17 @@ class HostedGraph:
 class HostedBuckets:
     """The buckets of a stage that one worker has, one after another, with their pages in Spark's state."""
 
-    def __init__(self, state: Any, planned: Physical, catalog: Catalog, buckets: int, stage: int) -> None:
-        """Build the graph."""
-        self.state, self.stage = state, stage
+    def __init__(
+        self,
+        state: Any,
+        planned: Physical,
+        catalog: Catalog,
+        buckets: int,
+        stage: int,
+        folders: Mapping[str, Staging],
+    ) -> None:
+        """Build the graph; outputs of the last stage are staged in `folders`, by their kind."""
+        self.state, self.stage, self.folders = state, stage, folders
         self.is_last = stage == planned.stages
         self.numbers = {id_: number for number, id_ in enumerate(bucket_ids(buckets))}
         self.hosted = HostedGraph(planned, catalog, buckets=buckets, stage=stage)
@@ -280,10 +290,11 @@ class HostedBuckets:
             own.flush()
         if not given:
             return None
+        if self.is_last:
+            return pd.DataFrame([(p.kind, p.body) for p in staged(given, self.folders)], columns=["kind", "body"])
         # What is on its way out leaves the next stage through the bucket that it left this one by.
         given = [p._replace(bucket=id_) if p.stage == OUT else p for p in given]
-        frame = pd.DataFrame(given, columns=list(PACKED_TYPES))
-        return frame[["kind", "body"]] if self.is_last else frame
+        return pd.DataFrame(given, columns=list(PACKED_TYPES))
 
 
 def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:

@@ -8,7 +8,7 @@ when the first rows come.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
@@ -18,15 +18,23 @@ if TYPE_CHECKING:
     from penstock.engines.spark.host import HostedBuckets
     from penstock.plan.catalog import Catalog
     from penstock.plan.physical import Physical
+    from penstock.storage.folders import Staging
 
 
 class GraphProcessor(StatefulProcessor):
     """Hosts a stage in `transformWithStateInPandas`, one bucket per key."""
 
-    def __init__(self, planned: Physical, catalog: Catalog, buckets: int, stage: int = 0) -> None:
-        """A plan that is not cut is its own last stage."""
+    def __init__(
+        self,
+        planned: Physical,
+        catalog: Catalog,
+        buckets: int,
+        stage: int = 0,
+        folders: Mapping[str, Staging] | None = None,
+    ) -> None:
+        """A plan that is not cut is its own last stage, whose outputs go to `folders`, by their kind."""
         # As Spark packs what travels to workers, since a catalog has functions of its user's.
-        self.packed: bytes = cloudpickle.dumps((planned, catalog, buckets, stage))  # type: ignore[no-untyped-call]
+        self.packed: bytes = cloudpickle.dumps((planned, catalog, buckets, stage, folders or {}))  # type: ignore[no-untyped-call]
         self.hosted: HostedBuckets | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:

@@ -135,7 +135,8 @@ def _streaming(
     def write(frame: Any, batch: int) -> None:
         writer(frame, batch)
 
-    stream = hosted.tagged().writeStream.outputMode("append").queryName(query.name).foreachBatch(write)
+    folders = {o.kind: o.folder.staging for o in outputs if o.folder is not None}
+    stream = hosted.tagged(folders).writeStream.outputMode("append").queryName(query.name).foreachBatch(write)
     stream = stream.option("checkpointLocation", (home.place / "checkpoint").uri)
     if trigger is not None:
         stream = stream.trigger(**trigger)

@@ -38,6 +38,7 @@ from penstock.plan.distribution import SINGLE
 from penstock.plan.nodes import Source
 from penstock.plan.physical import Physical
 from penstock.storage.files import Place
+from penstock.storage.folders import Staging
 from penstock.storage.home import LOG
 
 CONTROL_FOLDER = "control"
@@ -85,8 +86,11 @@ class Hosted:
         on_disk = self.home is not None and self.home.is_local
         return query_settings(self.spark, self.buckets, named=self.named, on_disk=on_disk)
 
-    def tagged(self) -> DataFrame:
-        """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame."""
+    def tagged(self, folders: Mapping[str, Staging] | None = None) -> DataFrame:
+        """Results, late rows, dead letters, punctuation and counts, as one streaming DataFrame.
+
+        Outputs are staged in `folders`, by their kind, by whoever makes them.
+        """
         packed = self._packed()
         if self.home is not None:
             # As text: Spark's reader of JSON passes over what is valid and no record, such as an empty array.
@@ -97,12 +101,14 @@ class Hosted:
             packed = packed.union(bounds.mapInArrow(_function(mapper), PACKED))
         last = self.planned.stages
         for stage in range(1, last) if last else ():
-            packed = self._staged(packed, stage, PACKED)
-        return self._staged(packed, last, TAGGED)
+            packed = self._stage(packed, stage, PACKED)
+        return self._stage(packed, last, TAGGED, folders)
 
-    def _staged(self, packed: DataFrame, stage: int, given: str) -> DataFrame:
+    def _stage(
+        self, packed: DataFrame, stage: int, given: str, folders: Mapping[str, Staging] | None = None
+    ) -> DataFrame:
         return packed.groupBy("bucket").transformWithStateInPandas(
-            GraphProcessor(self.planned, self.catalog, self.buckets, stage),
+            GraphProcessor(self.planned, self.catalog, self.buckets, stage, folders),
             outputStructType=given,
             outputMode="Append",
             timeMode="None",

@@ -1,21 +1,18 @@
 """What a micro-batch leaves: files of results, late rows and dead letters, and one record that names them all.
 
-One Spark job evaluates the micro-batch. Each task keeps its rows of a kind together: a few rows go back to the driver,
-which writes those of all tasks into one file; many rows are written by the task itself, to the staging folder. So the
-number of files does not grow with the number of tasks when there is little to write. Then the driver puts the record,
-and the micro-batch has happened; then files get their final names.
+One Spark job evaluates the micro-batch, and writes what there is much of (`staging`); the driver writes the rest. Then
+it puts the record, and the micro-batch has happened; then files get their final names.
 
-A micro-batch that Spark replays finds its record. It is evaluated again, since Spark's state needs it, and nothing is
-written again. A function as a sink is called before the record is put, with the record's own number: if the driver dies
-in between it is called again with the same number.
+A micro-batch that Spark replays finds its record. It is evaluated again, since Spark's state needs it, and no record
+names what is staged then. A function as a sink is called before the record is put, with the record's own number: if the
+driver dies in between it is called again with the same number.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,15 +21,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.bucket_promises import BucketPromises
+from penstock.engines.spark.staging import staged_file
 from penstock.engines.spark.statistics import OPERATORS, summed
 from penstock.engines.spark.streaming import rows_of
 from penstock.engines.spark.trackers import plain_tracker
-from penstock.engines.spark.wire import TAGGED, load, pack, unpack
+from penstock.engines.spark.wire import load, unpack
 from penstock.errors import CheckpointError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.recent_promises import RecentPromises
 from penstock.model.schema import Schema
-from penstock.storage.folders import OutputFolder, Staging
+from penstock.storage.folders import OutputFolder
 from penstock.storage.home import Home
 from penstock.storage.log import DataFile, Record
 from penstock.storage.run_log import RunLog, greater
@@ -41,9 +39,6 @@ LOGGER = logging.getLogger("penstock.run")
 
 KINDS = {"result": "results", "late": "late", "dead": "dead"}
 """The tag of an output, and what a record calls it."""
-INLINE = 1 << 18
-"""Bytes of Arrow up to which a task gives its rows to the driver."""
-FILE = "file of "
 
 FunctionSink = Callable[[DataFrame, int], None]
 
@@ -56,33 +51,6 @@ class Target:
     schema: Schema
     folder: OutputFolder | None = None
     function: FunctionSink | None = None
-
-
-@dataclass(frozen=True)
-class Stager:
-    """In a task: the rows of each kind as one small table, or as a file in the staging folder."""
-
-    folders: Mapping[str, Staging]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For `mapInArrow` over tagged outputs."""
-        held: dict[str, list[pa.Table]] = defaultdict(list)
-        tagged: list[tuple[str, bytes]] = []
-        for batch in batches:
-            for kind, body in zip(batch.column("kind").to_pylist(), batch.column("body").to_pylist(), strict=True):
-                if kind in self.folders:
-                    held[kind].append(unpack(body))
-                elif kind not in KINDS:
-                    tagged.append((kind, body))
-        for kind, tables in held.items():
-            if sum(t.nbytes for t in tables) <= INLINE:
-                tagged.append((kind, pack(pa.concat_tables(tables))))
-            else:
-                tagged.append((FILE + kind, json.dumps(asdict(self.folders[kind].write(tables))).encode()))
-        kinds, bodies = [k for k, _ in tagged], [b for _, b in tagged]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(kinds, pa.string()), pa.array(bodies, pa.binary())], ["kind", "body"]
-        )
 
 
 class Writer:
@@ -175,20 +143,17 @@ class Writer:
     def _stage(self, tagged: DataFrame) -> tuple[list[tuple[str, Any]], dict[str, list[DataFile]]]:
         """Evaluate the micro-batch: notes, and the files that were written."""
         folders = {o.kind: o.folder for o in self.outputs if o.folder is not None}
-        stager = Stager({kind: folder.staging for kind, folder in folders.items()})
-
-        def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from stager(batches)
-
-        table = tagged.mapInArrow(apply, TAGGED).toArrow()
+        to_functions = [o.kind for o in self.outputs if o.folder is None]
+        table = (tagged.filter(~F.col("kind").isin(to_functions)) if to_functions else tagged).toArrow()
         notes: list[tuple[str, Any]] = []
         small: dict[str, list[pa.Table]] = defaultdict(list)
         files: dict[str, list[DataFile]] = defaultdict(list)
         for kind, body in zip(table.column("kind").to_pylist(), table.column("body").to_pylist(), strict=True):
-            if kind in folders:
+            written = staged_file(kind, body)
+            if written is not None:
+                files[KINDS[written[0]]].append(written[1])
+            elif kind in folders:
                 small[kind].append(unpack(body))
-            elif kind.startswith(FILE):
-                files[KINDS[kind.removeprefix(FILE)]].append(DataFile(**json.loads(body)))
             else:
                 notes.append((kind, load(body)))
         for kind, tables in small.items():
