@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -186,3 +187,40 @@ def test_a_group_that_has_most_rows_sends_a_few_numbers() -> None:
     sent = [p for b in mapper.judged(table_of(SCHEMA, rows).to_batches(), {}, 0) for p in b.to_pylist()]  # type: ignore[union-attr]
     assert {p["kind"] for p in sent if p["stage"] == 1} == {"partials", "note"}
     assert sum(len(p["body"]) for p in sent) < 10_000
+
+
+def test_a_function_of_a_group_says_nothing_of_where_the_group_is() -> None:
+    """0.0 and -0.0 are one group, whatever a user's function makes of them."""
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(3))
+    flow.function("sign", lambda d: math.copysign(1.0, d), "double")
+    query: Any = flow.query(
+        "SELECT sign(d) AS g, max(n) AS m [RANGE 6, SLIDE 6, WA window_end] FROM "
+        "(SELECT d, count(*) AS n [RANGE 3, SLIDE 3, WA ts] FROM s GROUP BY d) x GROUP BY sign(d)"
+    )
+    hosted = HostedPlan(query.plan, query.catalog, 4, staged=True)
+    assert hosted.planned.stages == 2
+    said = hosted.run(table_of(SCHEMA, [(1, "a", 1, 0.0 if i % 2 else -0.0, None) for i in range(8)]))
+    said += hosted.run(bound=END_OF_TIME)
+    assert [row["m"] for table in tables(said, "result") for row in table.to_pylist()] == [8]
+
+
+def test_a_constant_is_no_key_to_spread_by() -> None:
+    sql = "SELECT h, count(*) AS n [RANGE 4, SLIDE 4, WA ts] FROM (SELECT DISTINCT ts, k, 1 AS h FROM s) x GROUP BY h"
+    assert planned(sql, progress=pk.bounded(3)).stages == 2
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_results_go_where_they_went_whoever_comes_first(order: tuple[int, ...]) -> None:
+    """The sum of 0.1, 0.2 and 0.3 depends on the order in which they are added, and is what rows meet by next."""
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(3))
+    query: Any = flow.query(
+        "SELECT x, count(*) AS n [RANGE 6, SLIDE 6, WA window_end] FROM "
+        "(SELECT k, sum(d) AS x [RANGE 3, SLIDE 3, WA ts] FROM s GROUP BY k) q GROUP BY x"
+    )
+    hosted = HostedPlan(query.plan, query.catalog, 4, staged=True)
+    parts = [table_of(SCHEMA, [(1, "a", 1, d, None)]) for d in (0.1, 0.2, 0.3)]
+    said = hosted.run(*(parts[at] for at in order)) + hosted.run(bound=END_OF_TIME)
+    found = [row["x"] for table in tables(said, "result") for row in table.to_pylist()]
+    hosted = HostedPlan(query.plan, query.catalog, 4, staged=True)
+    said = hosted.run(*parts) + hosted.run(bound=END_OF_TIME)
+    assert found == [row["x"] for table in tables(said, "result") for row in table.to_pylist()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from penstock.model.schema import DOUBLE, FLOAT, DataType
@@ -150,15 +151,20 @@ def _time(source: Source) -> Column:
 
 
 def follow(
-    node: Node, wanted: Expression, leaves: Container[Path] = (), path: Path = ()
+    node: Node, wanted: Expression, leaves: Container[Path] = (), path: Path = (), *, plainly: bool = False
 ) -> dict[Path, Expression] | None:
     """What an expression over the output of a node is at each source below it, or at a leaf before that.
 
-    None where rows that are equal in it need not have been equal in anything there.
+    None where rows that are equal in it need not have been equal in anything there. With `plainly`, only columns go
+    through what groups rows: rows that are equal to it may differ to a function, such as 0.0 and -0.0 to one of a
+    user's, or may be given other answers each time.
     """
     if isinstance(node, Source) or path in leaves:
         return {path: wanted}
+    down = partial(follow, leaves=leaves, plainly=plainly)
     match node:
+        case WindowAggregate() | GroupAggregate() | Distinct() if plainly and not isinstance(wanted, Column):
+            return None
         case Ends(name=name) if name in _columns(wanted):
             return None  # an insert and its adjusts must meet
         case Merge() | Settle() if not _columns(wanted) <= {c.name for c in _payload(node)}:
@@ -172,13 +178,13 @@ def follow(
             | Distinct(input=below)
             | Settle(input=below)
         ):
-            return follow(below, wanted, leaves, (*path, 0))
+            return down(below, wanted, path=(*path, 0))
         case Project(input=below, columns=columns):
-            return follow(below, _substitute(wanted, dict(columns)), leaves, (*path, 0))
+            return down(below, substitute(wanted, dict(columns)), path=(*path, 0))
         case Union(branches=branches) | Merge(branches=branches):
             result: dict[Path, Expression] = {}
             for port, branch in enumerate(branches):
-                traced = follow(branch, _rename(wanted, node, branch), leaves, (*path, port))
+                traced = down(branch, _rename(wanted, node, branch), path=(*path, port))
                 if traced is None:
                     return None
                 result.update(traced)
@@ -186,7 +192,7 @@ def follow(
         case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
             if not _columns(wanted) or not _columns(wanted) <= set(keys):
                 return None
-            return follow(below, wanted, leaves, (*path, 0))
+            return down(below, wanted, path=(*path, 0))
         case _:
             return None
 
@@ -197,12 +203,13 @@ def _columns(expression: Expression) -> set[str]:
     return {n for a in expression.args for n in _columns(a)} if isinstance(expression, Call) else set()
 
 
-def _substitute(expression: Expression, columns: dict[str, Expression]) -> Expression:
+def substitute(expression: Expression, columns: dict[str, Expression]) -> Expression:
+    """An expression with others in the place of columns."""
     match expression:
         case Column(name=name):
             return columns[name]
         case Call(name=name, args=args, type=type_):
-            return Call(name, tuple(_substitute(a, columns) for a in args), type_)
+            return Call(name, tuple(substitute(a, columns) for a in args), type_)
         case _:
             return expression
 
@@ -210,4 +217,4 @@ def _substitute(expression: Expression, columns: dict[str, Expression]) -> Expre
 def _rename(expression: Expression, union: Node, branch: Node) -> Expression:
     """Branches of a union line up by position."""
     names = dict(zip(union.schema.names, branch.schema.fields, strict=True))
-    return _substitute(expression, {old: Column(f.name, f.type) for old, f in names.items()})
+    return substitute(expression, {old: Column(f.name, f.type) for old, f in names.items()})

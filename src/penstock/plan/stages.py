@@ -2,8 +2,10 @@
 
 *Stage* 0 is where rows are read: their stream's entrance judges them, and what has no state goes on from there. From
 the first operator with state on, a stage is a set of operators whose rows meet in the same places. An operator joins
-the stage of its input if what it groups by says where that stage's rows came to (`distribution.follow`); if not, its
-input is cut off below it: an *exchange*, which spreads rows by what the operator needs, starts the next stage. Branches
+the stage of its input if some of what it groups by can be followed down to where that stage's rows came from
+(`distribution.follow`): the stage is then spread by that alone, which is right for all in it, and saves a stage. If
+nothing can be followed, its input is cut off below it: an *exchange*, which spreads rows by what the operator needs,
+starts the next stage. Branches
 of a union need not meet, so each keeps the spreading that it has; one that is a stage or more behind is cut off, and
 its rows go to the union's stage wherever they are.
 
@@ -22,8 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.model.progress import Punctuated, Several
-from penstock.plan.distribution import ANY, Distribution, Path, at_path, by_keys, follow, needed
-from penstock.plan.expressions import Expression
+from penstock.plan.distribution import ANY, Distribution, Path, at_path, by_keys, follow, needed, substitute
+from penstock.plan.expressions import Expression, columns_in
 from penstock.plan.nodes import Distinct, Node, Project, Select, Source, Union, WindowAggregate
 
 
@@ -106,19 +108,31 @@ def _met(node: Node, path: Path, below: _Region, plan: Node, found: dict[Path, E
     if below.stage > 0:
         if below.edges and all(how.kind == "single" for how in below.edges.values()):
             return below
-        spread = list(_followed(at_path(plan, start), start, need, below))
+        spread = list(_followed(plan, start, need, below))
         if spread:
             return _Region(below.stage, {edge: by_keys(k[edge] for k in spread) for edge in below.edges})
         _cut(below, found)
     return _Region(below.stage + 1, {start: need})
 
 
-def _followed(node: Node, path: Path, need: Distribution, region: _Region) -> Iterator[dict[Path, Expression]]:
-    """What those keys that can be followed are at every edge of a stage."""
+def _followed(plan: Node, path: Path, need: Distribution, region: _Region) -> Iterator[dict[Path, Expression]]:
+    """What those keys that can be followed are at every edge of a stage; by a constant all would come to one place."""
+    node = at_path(plan, path)
     for key in need.keys:
-        traced = follow(node, key, region.edges, path)
-        if traced is not None and traced.keys() == region.edges.keys():
+        traced = follow(node, key, region.edges, path, plainly=True)
+        if traced is None or traced.keys() != region.edges.keys():
+            continue
+        if all(_varies(at_path(plan, edge), expression) for edge, expression in traced.items()):
             yield traced
+
+
+def _varies(node: Node, expression: Expression) -> bool:
+    """Whether an expression over the output of a node is no constant, as far as projections tell."""
+    while columns_in(expression) and isinstance(node, Select | Project):
+        if isinstance(node, Project):
+            expression = substitute(expression, dict(node.columns))
+        node = node.input
+    return bool(columns_in(expression))
 
 
 def _cut(region: _Region, found: dict[Path, Exchange]) -> None:

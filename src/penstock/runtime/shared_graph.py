@@ -12,7 +12,7 @@ takes from, with their state. Whenever the graph changes, sources are told anew 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,6 +99,16 @@ class SharedGraph(Graph):
             self.outlets[name] = Outlet(self._grown(planned), name)
         self._former, self._former_faces = {}, {}
         self._keys.clear()
+
+    def as_kept(self, planned: Physical, kept: Collection[str]) -> Physical:
+        """The plan with the algorithms under which its nodes are among those that were kept, where there are such."""
+        below = tuple(self.as_kept(each, kept) for each in planned.inputs)
+        same = all(new is old for new, old in zip(below, planned.inputs, strict=True))
+        made = planned if same else replace(planned, inputs=below)
+        if self._key(made) in kept or made.choice is None:
+            return made
+        others = [replace(made, algorithm=name, choice=replace(made.choice, name=name)) for name in made.choice.costs]
+        return next((other for other in others if self._key(other) in kept), made)
 
     def keep_entrances(self, streams: Sequence[Sequence[Any]]) -> None:
         """The entrances that there were, also of streams that no query reads any more."""

@@ -72,7 +72,9 @@ def restored(
     made = SharedGraph(graph.builder)
     made.side = graph.side
     try:
-        made.grow_again({name: planned[name] for name in saved["queries"]}, saved["families"], saved["faces"])
+        kept = {*saved["operators"], *saved["faces"]}
+        again = {name: made.as_kept(planned[name], kept) for name in saved["queries"]}
+        made.grow_again(again, saved["families"], saved["faces"])
         made.keep_entrances([entry[4] for entry in saved["nodes"].values() if entry[4] is not None])
         stateless = {*saved["stateless"], *_stateless(plans)}
         for name, plan in plans.items():

@@ -140,12 +140,16 @@ class HostedGraph:
                 yield output(OPERATORS, dump(more))
 
     def _take_rows(self, arrivals: BucketArrivals) -> None:
-        """Rows that enter a stream, or that come through an exchange."""
+        """Rows that enter a stream, or that come through an exchange.
+
+        Those of an exchange in an order that does not depend on who came first: a sum of floats may differ by that, and
+        where a part of a stage is done again its results must go where they went before.
+        """
         for port, blobs in sorted(arrivals.rows.items()):
             if port in self.graph.edges:
                 node = self.graph.edges[port]
                 schema = node.plan.schema
-                self.graph.hand_on(node, concat(schema, [unpack_batch(schema, b) for b in blobs]))
+                self.graph.hand_on(node, concat(schema, [unpack_batch(schema, b) for b in sorted(blobs)]))
             else:
                 schema = self.sources[port].schema
                 # Parts of a micro-batch come in any order, and so may an insert and its adjusts.
@@ -154,7 +158,7 @@ class HostedGraph:
             form, consumer = self.forms.get(port), self.graph.edges[port].consumer
             if form is None or consumer is None:
                 raise InternalError("Partials have come to an operator that takes rows.", where=port)
-            consumer[0].statistics.rows_in += sum([form.take(unpack(blob)) for blob in blobs])
+            consumer[0].statistics.rows_in += sum([form.take(unpack(blob)) for blob in sorted(blobs)])
 
     def _trackers(self, streams: Iterable[str]) -> dict[str, Any]:
         """What the entrances of some streams remember of their progress: a tracker's state, a bound from outside."""

@@ -21,6 +21,7 @@ Columns = dict[int | None, tuple[Array | None, Array | None]]
 """Per column that is measured its numbers, and which of them are not null."""
 SLOTS_PER_ROW = 4
 SPARE_SLOTS = 4096
+FAR = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class Cells:
     def of(self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide) -> Iterator[tuple[int, Pane]]:
         """The panes of a batch, ascending, each with its cells; `codes` are those of rows, of `groups` in all."""
         first, last = int(panes.min()), int(panes.max())
+        if last - first >= FAR:
+            yield from self._far_apart(batch, panes, codes, groups, state)
+            return
         columns = self._columns(batch)
         self._weigh(columns, state, last)
         places = panes - first
@@ -49,6 +53,13 @@ class Cells:
         for at, (place, step) in enumerate(zip(present.tolist(), steps.tolist(), strict=True)):
             lo, hi = edges[at], edges[at + 1]
             yield place + first, (cells[lo:hi] - step * groups, _parts(numbers, lo, hi))
+
+    def _far_apart(
+        self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide
+    ) -> Iterator[tuple[int, Pane]]:
+        """The same of rows so far apart that a number of 64 bits does not hold the distance: those below zero first."""
+        for part in (panes < 0, panes >= 0):
+            yield from self.of(batch.select(part), panes[part], codes[part], groups, state)
 
     def _columns(self, batch: Batch) -> Columns:
         wanted = dict.fromkeys(m.column for m in self.measures if m.kind != "distinct")

@@ -121,7 +121,7 @@ class GroupsPart:
             pages.delete(f"p{pane}")
             sliding.values.give_up(pane, pages)
             state.panes.remove(pane)
-            state.weights.pop(pane, None)
+            state.pass_weight(pane)
         else:
             pages.put(f"p{pane}", (np.delete(codes, at), [np.delete(n, at, axis=0) for n in numbers]))
 

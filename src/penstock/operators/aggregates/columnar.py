@@ -41,6 +41,8 @@ from penstock.operators.windows.sliding import Sliding
 
 MIN_COLUMNAR = 32
 MAX_PENDING = 50_000
+FIRST_LOOK = 16
+"""From so many panes on that wait, it is looked less often how many groups there are in them."""
 SPARE_CODES = 1024
 """So many codes of dead groups, and half as many as are alive, may wait before living ones are renumbered."""
 
@@ -75,13 +77,14 @@ class ColumnarAggregate(Operator):
         self._windows = PaneWindows(window, self.sliding)
         self._row_tables = RowTables(schema, window, len(keys), results)
         self._tables = WindowTables(schema, window, len(keys), measures, results)
+        self._next_look = FIRST_LOOK
         self._codes: GroupCodes | None = None
         self._kept_codes = 0
 
     def attach(self, pages: Any) -> None:
         """Other pages hold other groups."""
         super().attach(pages)
-        self._codes = None
+        self._codes, self._next_look = None, FIRST_LOOK
         self._forget_pane()
 
     @property
@@ -112,9 +115,11 @@ class ColumnarAggregate(Operator):
         if pending is None:
             pending = {}
             self.pages.put("pending", pending)
-        if pane not in pending and sum(len(groups) for groups in pending.values()) > MAX_PENDING:
-            self._settle()
-            return self._start_pane(pane)
+        if pane not in pending and not FIRST_LOOK <= len(pending) < self._next_look:
+            if sum(len(groups) for groups in pending.values()) > MAX_PENDING:
+                self._settle()
+                return self._start_pane(pane)
+            self._next_look = 2 * len(pending)  # so that looking costs no more than there is
         return pending.setdefault(pane, {})
 
     def _settle(self) -> None:
@@ -142,6 +147,7 @@ class ColumnarAggregate(Operator):
             with infinite():
                 self._put_in_pane(state, pane, (codes[order], arrays))
         self.pages.delete("pending")
+        self._next_look = FIRST_LOOK
         self._save(state)
 
     def _take_columns(self, batch: Batch) -> None:
@@ -154,10 +160,7 @@ class ColumnarAggregate(Operator):
         self._save(state)
 
     def take_panes(self, panes: Array, keys: Sequence[pa.ChunkedArray], numbers: Sequence[Array | pa.Array]) -> None:
-        """Take what was brought down elsewhere: one entry per pane and group, and per measure its numbers.
-
-        A measure of distinct values has lists of them.
-        """
+        """Take what was brought down elsewhere: entries of panes and groups, per measure numbers or lists of values."""
         if not len(panes):
             return
         state = self._state()
@@ -187,9 +190,7 @@ class ColumnarAggregate(Operator):
         panes = self._state().panes
         held = [read_pane(self.pages, f"p{pane}", self.measures) for pane in panes]
         codes = [codes for codes, _ in held]
-        numbers: list[Array | pa.Array] = [
-            np.concatenate(columns) for columns in zip(*(numbers for _, numbers in held), strict=True)
-        ]
+        numbers: list[Array | pa.Array] = [np.concatenate(n) for n in zip(*(n for _, n in held), strict=True)]
         for at, values in self.sliding.values.lists(self.pages, panes, codes).items():
             numbers[at] = values
         return np.repeat(panes, list(map(len, codes))), self.codes.columns(np.concatenate(codes)), numbers

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from penstock.model.batch import Batch
 from penstock.model.schema import BIGINT, Field, Schema
-from penstock.operators.aggregates.group_codes import GroupCodes, array_of
+from penstock.operators.aggregates.cells import FAR
+from penstock.operators.aggregates.group_codes import FEW_KEYS, GroupCodes, array_of
 from penstock.operators.aggregates.measures import Array, Measure
 from penstock.operators.aggregates.pane_numbers import compress, in_order, put_in_pane, read_pane, runs_of
 from penstock.operators.aggregates.totals import Totals
@@ -62,8 +63,18 @@ class DistinctValues:
             sets: Sequence[set[Any]] = tables[at]
             values = [value for one in sets for value in one]
             groups = np.repeat(codes, [len(one) for one in sets])
+            if len(values) <= FEW_KEYS:
+                self._put_few(at, pages, pane, list(zip(groups.tolist(), values, strict=True)))
+                continue
             array = array_of(values, self._schemas[at].fields[1].type.arrow)
             self._put(at, pages, np.full(len(groups), pane), groups, array)
+
+    def _put_few(self, at: int, pages: Pages, pane: int, pairs: list[tuple[Any, ...]]) -> None:
+        if pairs:
+            table = self.pairs(at, pages)
+            codes = np.unique(table.encode_keys(pairs))
+            pages.put(f"v{at}", table)
+            put_in_pane(pages, f"d{at}:{pane}", (), (codes, []))
 
     def take_lists(self, pages: Pages, panes: Array, codes: Array, lists: Sequence[Any]) -> None:
         """Put the values of entries, each of a pane and a group, into their panes; per measure, lists of them."""
@@ -89,6 +100,10 @@ class DistinctValues:
 
     def _put(self, at: int, pages: Pages, panes: Array, codes: Array, values: pa.ChunkedArray | pa.Array) -> None:
         if not len(panes):
+            return
+        if int(panes.max()) - int(panes.min()) >= FAR:
+            for part in (panes < 0, panes >= 0):
+                self._put(at, pages, panes[part], codes[part], values.filter(pa.array(part)))
             return
         table = self.pairs(at, pages)
         pairs = table.encode([pa.array(codes), values], len(codes))

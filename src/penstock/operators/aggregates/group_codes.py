@@ -5,7 +5,8 @@ words (`word_table`): a number, a time or a date is its own word, a text is the 
 column (`text_codes`), and whatever else there is goes by its text. Nulls of other columns are a word of their own, once
 there is one. Groups by a single text are its codes.
 
-Cost: a batch costs its rows, however many groups there are. Kept: the words and the texts, and no Python objects.
+Cost: a batch costs its rows, however many groups there are. Kept: the words and the texts, and no Python objects but a
+few keys that came lately by themselves.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from penstock.operators.aggregates.text_codes import TextCodes
 from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
 
 Column: TypeAlias = "pa.ChunkedArray | pa.Array"
+FEW_KEYS = 64
+MOST_REMEMBERED = 1 << 14
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
 
@@ -38,6 +41,7 @@ class GroupCodes:
         self._texts = [None if _is_word(t) else TextCodes(_text_type(t)) for t in self._types]
         self._alone = self._texts[0] if len(self._texts) == 1 else None
         self._rows = WordTable(max(len(self._types), 1))
+        self._lately: dict[Key, int] = {}
         if keys:
             self._fill(self._arrays(keys), len(keys))
 
@@ -61,8 +65,17 @@ class GroupCodes:
         return self._encode(columns, adds=True)
 
     def encode_keys(self, keys: Sequence[Key]) -> Array:
-        """The codes of some groups; those that are new get one."""
-        return self.encode(self._arrays(keys), len(keys))
+        """The codes of some groups; those that are new get one. Few at a time, as of single rows, are remembered."""
+        if len(keys) > FEW_KEYS:
+            return self.encode(self._arrays(keys), len(keys))
+        codes = [self._lately.get(key) for key in keys]
+        if None not in codes:
+            return np.array(codes, np.int64)
+        found = self.encode(self._arrays(keys), len(keys))
+        if len(self._lately) > MOST_REMEMBERED:
+            self._lately.clear()
+        self._lately.update(zip(keys, found.tolist(), strict=True))
+        return found
 
     def find(self, keys: Sequence[Key]) -> Array:
         """The codes of some groups, -1 for one that has none."""
@@ -133,6 +146,8 @@ class GroupCodes:
 
     def _column(self, at: int, codes: Array) -> pa.Array:
         arrow, texts = self._types[at], self._texts[at]
+        if pa.types.is_null(arrow):
+            return pa.nulls(len(codes))
         if self._alone is not None:
             return self._alone.take(codes).cast(arrow)
         words = self._rows.words[at].values[codes]

@@ -6,6 +6,7 @@ integers from then on.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +30,20 @@ class Slide:
     live_pairs: dict[int, int] = field(default_factory=dict)
     """The same of pairs of a group and a value, per measure that counts distinct ones."""
     weights: dict[int, int] = field(default_factory=dict)
-    """No sum of integers over living panes can be greater than these together; each goes with the pane it is under."""
+    """No sum of integers over living panes can be greater than these together.
+
+    Each is of integers in panes up to the one that it is under.
+    """
 
     def weigh(self, pane: int, weight: int) -> None:
         """Integers that come to no more than `weight` go under a pane."""
         self.weights[pane] = self.weights.get(pane, 0) + weight
+
+    def pass_weight(self, pane: int) -> None:
+        """A pane is gone, and panes before it may still hold integers that are weighed under it."""
+        weight, before = self.weights.pop(pane, 0), bisect_left(self.panes, pane)
+        if weight and before:
+            self.weigh(self.panes[before - 1], weight)
 
     def is_wide(self, measure: Measure) -> bool:
         """Whether 64 bits might not hold a sum."""

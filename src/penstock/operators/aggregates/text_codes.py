@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from penstock.operators.aggregates.growing import Growing
 from penstock.operators.aggregates.measures import Array
-from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
+from penstock.operators.aggregates.word_table import SEED, UNKNOWN, WordTable
 
 _LONG = 512
 _OF_NULL = -1
@@ -124,7 +124,7 @@ def _parts(texts: pa.Array) -> tuple[Array, Array]:
 def hashed(ends: Array, data: Array) -> Array:
     """A number for each text, by its bytes: eight at a time, and those of long ones by themselves."""
     at, left = ends[:-1], np.diff(ends)
-    made = (left.view(np.uint64) + np.uint64(1)) * _MIX
+    made = (left.view(np.uint64) + np.uint64(1)) * _MIX ^ SEED
     for long in np.flatnonzero(left > _LONG).tolist():
         digest = blake2b(data[ends[long] : ends[long + 1]].tobytes(), digest_size=8).digest()
         made[long] = int.from_bytes(digest, "little")

@@ -11,6 +11,7 @@ when it is full. Kept: the words, and four to eight bytes a code.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,6 +23,8 @@ UNKNOWN = -1
 _LEAST = 64
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _STIR = np.uint64(0xBF58476D1CE4E5B9)
+SEED = np.uint64(int.from_bytes(os.urandom(8)))
+"""Other hashes in every process: whoever chooses keys cannot choose those that meet."""
 
 
 class WordTable:
@@ -148,7 +151,7 @@ def _room_for(rows: int) -> int:
 
 def _hashed(words: Sequence[Array]) -> Array:
     """A number for each row, any bits of which are as good as others."""
-    mixed: Array = words[0].view(np.uint64) * _MIX
+    mixed: Array = (words[0].view(np.uint64) ^ SEED) * _MIX
     for word in words[1:]:
         mixed ^= mixed >> np.uint64(32)
         mixed += word.view(np.uint64)
