@@ -107,7 +107,7 @@ class Batch:
         """The rows for which the mask is true."""
         lives = None if self.lives is None else self.lives.take(np.asarray(mask, np.bool_))
         if self._table is not None:
-            return Batch(self.schema, table=self._table.filter(pa.array(mask, pa.bool_())), lives=lives)
+            return Batch(self.schema, table=filtered(self._table, pa.array(mask, pa.bool_())), lives=lives)
         return Batch(self.schema, [row for row, keep in zip(self.rows, mask, strict=True) if keep], lives=lives)
 
     def take(self, places: np.ndarray) -> Batch:
@@ -130,6 +130,13 @@ class Batch:
         """Size and form."""
         lives = "" if self.lives is None else " with lives"
         return f"Batch({len(self)} {'arrow' if self.columnar else 'rows'}{lives})"
+
+
+def filtered(table: pa.Table, mask: pa.Array) -> pa.Table:
+    """The rows of a table for which a mask is true; several times as fast column by column as all at once."""
+    if not table.num_columns:
+        return table.filter(mask)
+    return pa.Table.from_arrays([column.filter(mask) for column in table.columns], schema=table.schema)
 
 
 def ticks_of(column: pa.ChunkedArray) -> np.ndarray:

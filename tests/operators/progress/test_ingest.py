@@ -51,6 +51,7 @@ PROGRESS = [
     per_source("k", idle=40, sources=["a", "b", "zz"]),
 ]
 every_progress = pytest.mark.parametrize("progress", PROGRESS, ids=str)
+every_shape = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
 
 
 def catalog(progress: Progress, max_ahead: int | None = None) -> Catalog:
@@ -136,7 +137,7 @@ def keep(graph: QueryGraph) -> list[Rejected]:
 
 
 @every_progress
-@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
+@every_shape
 @given(batches=arrivals(), max_ahead=limits)
 def test_by_row(progress: Progress, columnar: bool, batches: list[list[Row]], max_ahead: int | None) -> None:
     judged = played(progress, batches, "row", max_ahead)
@@ -213,20 +214,36 @@ def steps(outputs: list[Batch | Punctuation]) -> list[Row | int]:
     return [x for item in outputs for x in (item.rows if isinstance(item, Batch) else [item.value])]
 
 
-@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
-@pytest.mark.parametrize("sql", ["SELECT * FROM s", "SELECT count(*) AS n [RANGE 6, SLIDE 3, WA ts] FROM s"])
-@given(batches=arrivals())
-def test_a_punctuation_row_ends_a_batch(sql: str, columnar: bool, batches: list[list[Row]]) -> None:
-    """Whatever the cut, rows, results and punctuation come in the order of single rows."""
+def runs_of(batches: list[list[Row]], sql: str, *, columnar: bool) -> tuple[list[list[Batch | Punctuation]], ...]:
+    """What comes of each batch, and at the end: of the batch as a whole, and row by row; the same rows are late."""
     own = catalog(punctuated("k = 'a'", whole_stream=True))
     whole, single = (LocalExecution(bind(sql, own), own) for _ in range(2))
-    outputs: list[Batch | Punctuation] = []
-    for rows in batches:
-        batch = Batch(SCHEMA, rows)
-        outputs += whole.feed("s", Batch(SCHEMA, table=batch.table) if columnar else batch)
-    one_by_one = [item for rows in batches for row in rows for item in single.feed("s", Batch(SCHEMA, [row]))]
-    assert steps(outputs + whole.close()) == steps(one_by_one + single.close())
+    made = [Batch(SCHEMA, rows) for rows in batches]
+    together = [whole.feed("s", Batch(SCHEMA, table=b.table) if columnar else b) for b in made] + [whole.close()]
+    singly = [[x for row in rows for x in single.feed("s", Batch(SCHEMA, [row]))] for rows in batches]
     assert sorted(whole.side.late) == sorted(single.side.late)
+    return together, [*singly, single.close()]
+
+
+@every_shape
+@given(batches=arrivals())
+def test_a_punctuation_row_ends_a_batch(columnar: bool, batches: list[list[Row]]) -> None:
+    """Whatever the cut, rows and punctuation come in the order of single rows."""
+    together, singly = runs_of(batches, "SELECT * FROM s", columnar=columnar)
+    assert [steps(outputs) for outputs in together] == [steps(outputs) for outputs in singly]
+
+
+@every_shape
+@given(batches=arrivals())
+def test_for_windows_the_last_punctuation_of_a_batch_is_enough(columnar: bool, batches: list[list[Row]]) -> None:
+    """After each batch the same results are out, in the same order, and as much is promised as by single rows."""
+    together, singly = runs_of(batches, "SELECT count(*) AS n [RANGE 6, SLIDE 3, WA ts] FROM s", columnar=columnar)
+    for outputs, expected in zip(together, singly, strict=True):
+        assert [row for row in steps(outputs) if isinstance(row, tuple)] == [
+            row for row in steps(expected) if isinstance(row, tuple)
+        ]
+        assert linear_bounds(outputs) == linear_bounds(expected)[-1:]
+    assert_sound([x for outputs in together for x in outputs])
 
 
 def test_every_punctuation_of_a_table_comes_out() -> None:
@@ -302,7 +319,7 @@ def test_a_row_from_the_far_future_moves_no_bound() -> None:
     assert (run.counts.late, run.counts.dead) == (0, 1)
 
 
-@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "arrow"])
+@every_shape
 @pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize("by_row", [False, True])
 @pytest.mark.parametrize("predicate", ["k = 'a'", "1 div v > 0"])

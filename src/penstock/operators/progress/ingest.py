@@ -6,10 +6,11 @@ that the end of an event is known says nothing of what comes next. `RowIngest` j
 `BatchIngest` is for sources that give no order inside a batch: it judges by the bound after the batches before, and is
 told by `advance` when a batch is complete.
 
-A bound that follows from the rows is put out after their batch. A punctuation row that is of use is put out by itself,
-and ends the batch where the consumer passes rows on as they come. A window does not: rows after a punctuation are not
-below it, so the windows that it closes are the same with them or without, and the rows of a batch may come first, all
-together. Punctuation that speaks for some rows alone (`promises.py`) goes the same ways.
+A bound that follows from the rows is put out after their batch. Where the consumer passes rows on as they come, a
+punctuation row is put out by itself and ends the batch. For windows it does not: rows after a punctuation are not below
+it, so the windows that it closes are the same with them or without. The rows of a batch then come first, all together,
+and of its bounds only the last, which closes what each of them would have. Punctuation that speaks for some rows alone
+(`promises.py`) is put out by itself, for windows after the rows.
 What was promised of groups is kept as a frontier, beside what the tracker knows of the stream as a whole.
 """
 
@@ -127,15 +128,13 @@ class RowIngest(Ingest):
     def _ends(
         self, times: np.ndarray, marks: Marks, before: np.ndarray, said: Sequence[Said]
     ) -> Iterator[tuple[int, Outputs]]:
-        """The places of punctuation rows that say something new and useful, each with what is passed on."""
+        """Where something is put out before the end of the batch: the places of rows that say it, each with what."""
         if not self.is_punctuated:
             return
-        places = np.flatnonzero((np.asarray(marks) == PUNCTUATION) & (times > before))
-        useful = (times[places] - self.origin) // self.step
-        fresh = np.ones(len(places), np.bool_)
-        fresh[1:] = useful[1:] > useful[:-1]
-        ends = [(place, self.pass_on(int(times[place]))) for place in places[fresh].tolist()]
-        ends += [(each.place, self.pass_on_promise(each.promise, each.known)) for each in said]
+        ends = [(each.place, self.pass_on_promise(each.promise, each.known)) for each in said]
+        if self.step == 1:
+            places = np.flatnonzero((np.asarray(marks) == PUNCTUATION) & (times > before)).tolist()
+            ends += [(place, self.pass_on(int(times[place]))) for place in places]
         yield from sorted(ends, key=lambda end: end[0])
 
 
