@@ -29,11 +29,13 @@ from penstock.model.convert import encodable
 from penstock.model.element_rows import Elements
 from penstock.model.elements import Adjust, Insert
 from penstock.model.schema import Field, Schema
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical
 from penstock.operators.aggregates.columnar import ColumnarAggregate
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.lateness import is_late_text
 from penstock.operators.progress.marks import SourceMarks
+from penstock.operators.progress.sources import SourcesTracker
 from penstock.operators.progress.trackers import DelayTracker
 from penstock.plan.nodes import NumberRows, Project, Select, Source
 from penstock.runtime.gate import Gate
@@ -103,7 +105,7 @@ def _compiled(
     aside = _aside(entrance, ingest, code)
     exec(compile("\n".join(_made(ingest, chain, aside, steps, again)), "<penstock lane>", "exec"), code.names)
     books = Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
-    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.follow, books.numbered)
+    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.hear, books.follow, books.numbered)
     push, store, load = code.names["make"](gate.held, gate.pause, *own, books.read, books.write)
     books.lane = Lane(push, store, load, lambda: books.pushed, lambda: retired.append(True))
     return books.lane
@@ -117,11 +119,12 @@ def _made(
     counters = ["r", "c", "late", "skipped", *[f"c{i}" for i in range(selections)]]
     is_numbered = any(isinstance(node.plan, NumberRows) for node in chain)
     return [
-        "def make(held, pause, mend, condemn, blame, aside, step, follow, numbered, read, write):",
+        "def make(held, pause, mend, condemn, blame, aside, step, hear, follow, numbered, read, write):",
         f"    {' = '.join(counters)} = 0",
-        "    greatest, bound, edge, needed, n, following = read()",
+        "    greatest, bound, edge, needed, n, following, heard = read()",
+        f"    least = {END_OF_TIME}",
         "    def push(row):",
-        f"        nonlocal {', '.join(['greatest', 'bound', 'edge', 'n', *counters])}",
+        f"        nonlocal {', '.join(['greatest', 'bound', 'edge', 'least', 'n', *counters])}",
         "        while held[0]: pause()",
         "        held[0] = True",
         *_forwarding(again),
@@ -138,8 +141,9 @@ def _made(
         f"        write(greatest, n, [{', '.join(counters)}])",
         f"        {' = '.join(counters)} = 0",
         "    def load():",
-        "        nonlocal greatest, bound, edge, needed, n, following",
-        "        greatest, bound, edge, needed, n, following = read()",
+        "        nonlocal greatest, bound, edge, needed, n, following, heard, least",
+        "        greatest, bound, edge, needed, n, following, heard = read()",
+        f"        least = {END_OF_TIME}",
         "    return push, store, load",
     ]
 
@@ -213,14 +217,34 @@ def _progress(ingest: RowIngest) -> list[str]:
             f"                if (reached := time - {ingest.tracker.delay}) > bound: bound = reached",
             "                if time >= edge: follow()",
         ]
-    mark = "None"
-    if isinstance(ingest.marks_of, SourceMarks):
-        at = ingest.marks_of.index
-        mark = f"canonical(v{at})" if ingest.schema.fields[at].type.is_fractional else f"v{at}"
+    if isinstance(ingest.tracker, SourcesTracker):
+        return _progress_by_source(ingest, ingest.tracker)
     return [
-        f"            if (reached := step(time, {mark})) > bound:",
+        "            if time > greatest: greatest = time",
+        "            if (reached := step(time)) > bound:",
         "                bound = reached",
         "                if reached >= edge: follow()",
+    ]
+
+
+def _progress_by_source(ingest: RowIngest, tracker: SourcesTracker) -> list[str]:
+    """The same by source: a row that is not the newest of its source, or is of one above the least, moves nothing."""
+    assert isinstance(ingest.marks_of, SourceMarks)
+    at = ingest.marks_of.index
+    source = f"canonical(v{at})" if ingest.schema.fields[at].type.is_fractional else f"v{at}"
+    reach = END_OF_TIME if tracker.idle is None else tracker.idle
+    return [
+        f"            source = {source}",
+        f"            if time > (own := heard.get(source, {MIN_TICK - 1})):",
+        f"                if own > least and time - least <= {reach} and time >= bound:",
+        "                    heard[source] = time",
+        "                    if time > greatest: greatest = time",
+        "                else:",
+        "                    reached, least = hear(time, source, greatest)",
+        "                    if time > greatest: greatest = time",
+        "                    if reached > bound:",
+        "                        bound = reached",
+        "                        if reached >= edge: follow()",
     ]
 
 

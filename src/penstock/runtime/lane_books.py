@@ -15,6 +15,8 @@ from penstock.model.conform import DeadLetter, conform_row
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import Rejected
 from penstock.operators.progress.ingest import RowIngest
+from penstock.operators.progress.source_state import started
+from penstock.operators.progress.sources import SourcesTracker
 from penstock.operators.progress.trackers import DelayTracker
 from penstock.operators.relational.attempt import by_row
 from penstock.operators.relational.number import NumberOperator
@@ -70,11 +72,11 @@ class Books:
         self.failed = dict.fromkeys(range(len(chain)), 0)
         """How many rows failed at each step since they were last counted."""
 
-    def read(self) -> tuple[int, int, int, int, int, int]:
+    def read(self) -> tuple[int, int, int, int, int, int, dict[Any, int]]:
         """What the lane starts from.
 
         The greatest time, the bound that condemns, from when on a new bound is of use, from when on rows are, the next
-        row number, and from which one on numbers are of use.
+        row number, from which one on numbers are of use, and how far each source is.
         """
         ingest = self.ingest
         state = self.state = ingest.pages.get("progress")
@@ -83,7 +85,11 @@ class Books:
             bound = MIN_TICK
         delay = self.tracker.delay if isinstance(self.tracker, DelayTracker) else 0
         greatest = state if isinstance(self.tracker, DelayTracker) and state is not None else MIN_TICK
-        return greatest, bound, _edge(ingest) + delay, ingest.needed(), *self._counting()
+        heard: dict[Any, int] = {}
+        if isinstance(self.tracker, SourcesTracker):
+            state = self.state = started(state, self.tracker.sources)
+            greatest, heard = state["newest"], state["greatest"]
+        return greatest, bound, _edge(ingest) + delay, ingest.needed(), *self._counting(), heard
 
     def _counting(self) -> tuple[int, int]:
         """The next row number, and the next that is of use."""
@@ -106,7 +112,9 @@ class Books:
             self.ingest.reach(greatest)
         if isinstance(self.tracker, DelayTracker) and not self.ingest.by_arrival:
             self.ingest.pages.put("progress", greatest)
-        elif self.state is not None:
+        elif self.state is not None and not self.ingest.by_arrival:
+            if isinstance(self.tracker, SourcesTracker):
+                self.state["newest"] = greatest
             self.ingest.pages.put("progress", self.state)
         self.entrance.statistics.rows_in += count + late + skipped
         self.ingest.skipped += skipped
@@ -137,11 +145,17 @@ class Books:
         self.graph.push(str(self.entrance.stream), Batch(self.ingest.schema, [row]))
         self.lane.load()
 
-    def step(self, time: int, mark: object) -> int:
+    def step(self, time: int) -> int:
         """The bound after one more row, where it does not follow from the greatest time alone."""
-        self.ingest.reach(time)
-        self.state = self.tracker.observe(self.state, time, mark)
+        self.state = self.tracker.observe(self.state, time, None)
         return self.tracker.bound(self.state)
+
+    def hear(self, time: int, source: object, newest: int) -> tuple[int, int]:
+        """The bound after one more row of a source, and the least of all sources as far as it is known."""
+        assert isinstance(self.tracker, SourcesTracker)
+        self.state["newest"] = newest
+        least = self.tracker.settled(self.state, time, source)
+        return self.state["bound"], least
 
     def blame(self, row: Row, error: Exception, number: int) -> None:
         """Something failed on the way of a row: the step that fails on it says so; if none does it was not the row."""

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
+from penstock.model.progress import PerSource, Progress, bounded, ordered, per_source, punctuated
 from penstock.model.time import MIN_TICK, Domain
 from penstock.operators.progress import sources, trackers
+from penstock.operators.progress.sources import SourcesTracker
 from penstock.operators.progress.trackers import PunctuationTracker, Tracker, tracker_for
 
 PROGRESS = [
@@ -50,6 +51,15 @@ def test_by_row_is_one_row_at_a_time(
         check_by_row(tracker_for(progress, Domain.INTEGER), before, rows)
 
 
+@pytest.mark.parametrize("progress", [p for p in PROGRESS if isinstance(p, PerSource)], ids=str)
+@given(before=arrivals, rows=arrivals)
+def test_by_row_of_many_sources_is_one_row_at_a_time(
+    progress: PerSource, before: list[tuple[int, Any]], rows: list[tuple[int, Any]]
+) -> None:
+    with mock.patch.multiple(sources, MIN_COLUMNAR=1, FEW=0):
+        check_by_row(tracker_for(progress, Domain.INTEGER), before, rows)
+
+
 def check_by_row(tracker: Tracker, before: list[tuple[int, Any]], rows: list[tuple[int, Any]]) -> None:
     state: Any = None
     for row in before:
@@ -61,6 +71,12 @@ def check_by_row(tracker: Tracker, before: list[tuple[int, Any]], rows: list[tup
         state = tracker.advance(state, tracker.summarise(*split(tracker, [(time, mark)])))
         observed = tracker.observe(observed, time, split(tracker, [(time, mark)])[1][0])
     assert tracker.bound(after) == tracker.bound(state) == tracker.bound(observed)
+    if isinstance(tracker, SourcesTracker) and rows:
+        for known in ("greatest", "awaited", "first", "newest"):
+            assert after[known] == observed[known]
+        heard = {source: time for time, _, source in after["heap"]}
+        assert heard.keys() == after["greatest"].keys()
+        assert all(time <= after["greatest"][source] for source, time in heard.items())
 
 
 @pytest.mark.parametrize("progress", PROGRESS, ids=str)

@@ -38,6 +38,10 @@ class Coded:
         """How many rows there are."""
         return len(self.codes)
 
+    def part(self, start: int, end: int | None) -> Coded:
+        """Neighbouring rows."""
+        return Coded(self.codes[start:end], self.sources)
+
 
 Marks = Coded | Sequence[Any] | np.ndarray | None
 
@@ -66,13 +70,35 @@ class SourceMarks:
         """Each distinct value of a column is looked at once; rows are looked at one by one."""
         if not batch.columnar:
             return coded([canonical(row[self.index]) for row in batch.rows])
-        column = batch.table.column(self.index).combine_chunks()
-        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        column = batch.table.column(self.index)
+        close = _close_integers(column)
+        if close is not None:
+            return close
+        encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
         unified = coded([canonical(value) for (value,) in rows_of(pa.table([encoded.dictionary], names=["source"]))])
         indices = encoded.indices.to_numpy(zero_copy_only=False)
+        if len(unified.sources) == len(unified):  # no two values are the same source
+            return Coded(indices, unified.sources)
         return Coded(unified.codes[indices] if len(indices) else np.empty(0, np.int64), unified.sources)
+
+
+def _close_integers(column: pa.ChunkedArray) -> Coded | None:
+    """The sources of integers that are close together, which need not be looked up; None if they are not."""
+    if not len(column) or column.null_count or not pa.types.is_signed_integer(column.type):
+        return None
+    values = np.asarray(column.to_numpy()).astype(np.int64, copy=False)
+    low, span = int(values.min()), int(values.max()) - int(values.min()) + 1
+    if span > len(values):
+        return None
+    places = values - low
+    there = np.flatnonzero(np.bincount(places, minlength=span))
+    if len(there) == span:
+        return Coded(places, tuple(range(low, low + span)))
+    codes = np.zeros(span, np.int64)
+    codes[there] = np.arange(len(there))
+    return Coded(codes[places], tuple((there + low).tolist()))
 
 
 class PunctuationMarks:

@@ -156,7 +156,12 @@ class RowsTracker:
 
     def observe(self, state: Any, time: int, mark: Any) -> Any:
         """One row came."""
-        return self.advance(state, (1, time))
+        counted, held, recent = (MIN_TICK, 0, []) if state is None else state
+        if held >= self.rows and recent and recent[0][0] == 1:  # as it is where order counts: one comes, one goes
+            recent.append((1, time))
+            greatest = recent.pop(0)[1]
+            return (greatest if greatest > counted else counted), held, recent
+        return self.advance((counted, held, recent), (1, time))
 
     def by_row(self, state: Any, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, Any]:
         """A running maximum that lags n rows behind."""
