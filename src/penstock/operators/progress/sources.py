@@ -12,7 +12,7 @@ idle or are awaited, by `few_sources.py` if they are few. What columns cannot te
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,8 +27,28 @@ from penstock.operators.progress.steady_sources import bounds_of_steady
 FEW = 16
 """Up to so many sources are judged by columns where they come and go, each a step function."""
 MIN_COLUMNAR = 64
+MAX_PAUSE = 15
+"""While sources come and go, one in so many batches is looked at to see whether they stay."""
 
 Sources = tuple[dict[Any, int], int | None]
+
+
+@dataclass
+class Patience:
+    """How many batches to let pass before another try, after tries that were of no use: twice as many each time."""
+
+    pause: int = 0
+    left: int = 0
+
+    def tries(self) -> bool:
+        """Whether it is time for a try."""
+        self.left = max(self.left - 1, -1)
+        return self.left < 0
+
+    def learn(self, *, was_of_use: bool) -> None:
+        """How a try went."""
+        self.pause = 0 if was_of_use else min(2 * self.pause + 1, MAX_PAUSE)
+        self.left = self.pause
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,8 @@ class SourcesTracker:
     disorder: int
     idle: int | None
     sources: tuple[Any, ...]
+    patience: Patience = field(default_factory=Patience, compare=False, repr=False)
+    """Decides how bounds are found, never what they are."""
 
     @cached_property
     def rule(self) -> Rule:
@@ -108,16 +130,15 @@ class SourcesTracker:
         state = started(state, self.sources)
         found = coded(marks)
         before: list[np.ndarray] = []
-        if len(times) >= MIN_COLUMNAR:
+        if len(times) >= MIN_COLUMNAR and self.patience.tries():
             steady = bounds_of_steady(self.rule, state, times, found)
-            if isinstance(steady, np.ndarray):
-                return steady, state
-            if steady < len(times):  # new sources were heard up to there
+            if isinstance(steady, int) and steady <= len(times) // 2:  # new sources were heard up to there
                 before.append(self._otherwise(state, times[:steady], found.part(0, steady)))
                 times, found = times[steady:], found.part(steady, None)
                 steady = bounds_of_steady(self.rule, state, times, found)
-                if isinstance(steady, np.ndarray):
-                    return np.concatenate((*before, steady)), state
+            self.patience.learn(was_of_use=not isinstance(steady, int))
+            if not isinstance(steady, int):
+                return np.concatenate((*before, steady)) if before else steady, state
         before.append(self._otherwise(state, times, found))
         return np.concatenate(before), state
 
