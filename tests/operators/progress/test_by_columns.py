@@ -21,7 +21,7 @@ def table(rows: int) -> pa.Table:
     n = np.arange(rows)
     kinds = np.where(n % (rows // 4) == rows // 4 - 1, "p", "d")
     keys = pa.array(n % 7, pa.int64(), mask=kinds == "p")
-    return pa.table({"t": n * 4000 // rows, "k": keys, "source": n % 3, "kind": kinds})
+    return pa.table({"t": n * 4000 // rows, "k": keys, "source": n % 3, "router": n % 50, "kind": kinds})
 
 
 def calls(rows: int, progress: Any) -> int:
@@ -30,7 +30,7 @@ def calls(rows: int, progress: Any) -> int:
     if not isinstance(progress, Punctuated):
         source = source.filter(pc.equal(source["kind"], "d")).drop(["kind"])
     if not isinstance(progress, PerSource):
-        source = source.drop(["source"])
+        source = source.drop(["source", "router"])
     query: Any = pk.Flow().stream("s", source, time="t", progress=progress).query(SQL)
     count = 0
 
@@ -49,7 +49,14 @@ def calls(rows: int, progress: Any) -> int:
 
 @pytest.mark.parametrize(
     "progress",
-    [pk.ordered(), pk.bounded(50), pk.bounded(rows=50), pk.punctuated("kind = 'p'"), pk.per_source("source")],
+    [
+        pk.ordered(),
+        pk.bounded(50),
+        pk.bounded(rows=50),
+        pk.punctuated("kind = 'p'"),
+        pk.per_source("source"),
+        pk.per_source("router", idle=30),
+    ],
     ids=str,
 )
 def test_twice_the_rows_are_not_twice_the_calls(progress: Any) -> None:

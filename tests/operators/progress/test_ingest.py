@@ -21,7 +21,7 @@ from penstock.model.time import END_OF_TIME, MIN_TICK, Domain
 from penstock.operators.operator import Rejected
 from penstock.operators.progress import sources
 from penstock.operators.progress.ingest import BatchIngest, Ingest, RowIngest
-from penstock.operators.progress.marks import Coded
+from penstock.operators.progress.marks import Coded, SourceMarks
 from penstock.operators.progress.promises import Said
 from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.catalog import Catalog, StreamInfo
@@ -303,6 +303,17 @@ def test_sources_are_the_same_by_rows_and_by_columns() -> None:
         assert isinstance(marks, Coded)
         assert [marks.sources[c] for c in marks.codes] == [5, None]
     assert np.array_equal(batch.times(), Batch(timed, table=batch.table).times())
+
+
+@pytest.mark.parametrize("kind", ["tinyint", "bigint"])
+@pytest.mark.parametrize("values", [[-128, 127, 127, 5] * 90, [7, 6, 7, 8], [7, None, 9, 7], [3, 100]], ids=len)
+def test_integers_are_the_same_sources_by_rows_and_by_columns(kind: str, values: list[int | None]) -> None:
+    """Close together, which need not be looked up, or far apart, all there or with gaps; the ends of a type too."""
+    numbered = schema_of([("ts", "bigint"), ("k", kind)], "ts")
+    table = Batch(numbered, [(1, value) for value in values]).table
+    marks = SourceMarks(1)(Batch(numbered, table=table))
+    assert [marks.sources[code] for code in marks.codes] == values
+    assert len(set(marks.sources)) == len(marks.sources)
 
 
 def dead(run: LocalExecution) -> list[tuple[str, str]]:
