@@ -105,8 +105,9 @@ def _compiled(
     aside = _aside(entrance, ingest, code)
     exec(compile("\n".join(_made(ingest, chain, aside, steps, again)), "<penstock lane>", "exec"), code.names)
     books = Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
-    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.hear, books.follow, books.numbered)
-    push, store, load = code.names["make"](gate.held, gate.pause, *own, books.read, books.write)
+    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.hear, books.count)
+    moved = (books.follow, books.numbered)
+    push, store, load = code.names["make"](gate.held, gate.pause, *own, *moved, books.read, books.write)
     books.lane = Lane(push, store, load, lambda: books.pushed, lambda: retired.append(True))
     return books.lane
 
@@ -119,12 +120,12 @@ def _made(
     counters = ["r", "c", "late", "skipped", *[f"c{i}" for i in range(selections)]]
     is_numbered = any(isinstance(node.plan, NumberRows) for node in chain)
     return [
-        "def make(held, pause, mend, condemn, blame, aside, step, hear, follow, numbered, read, write):",
+        "def make(held, pause, mend, condemn, blame, aside, step, hear, count, follow, numbered, read, write):",
         f"    {' = '.join(counters)} = 0",
         "    greatest, bound, edge, needed, n, following, heard = read()",
-        f"    least = {END_OF_TIME}",
+        f"    least, counted, recent = {END_OF_TIME}, {MIN_TICK}, None",
         "    def push(row):",
-        f"        nonlocal {', '.join(['greatest', 'bound', 'edge', 'least', 'n', *counters])}",
+        f"        nonlocal {', '.join(['greatest', 'bound', 'edge', 'least', 'counted', 'recent', 'n', *counters])}",
         "        while held[0]: pause()",
         "        held[0] = True",
         *_forwarding(again),
@@ -141,9 +142,9 @@ def _made(
         f"        write(greatest, n, [{', '.join(counters)}])",
         f"        {' = '.join(counters)} = 0",
         "    def load():",
-        "        nonlocal greatest, bound, edge, needed, n, following, heard, least",
+        "        nonlocal greatest, bound, edge, needed, n, following, heard, least, recent",
         "        greatest, bound, edge, needed, n, following, heard = read()",
-        f"        least = {END_OF_TIME}",
+        f"        least, recent = {END_OF_TIME}, None",
         "    return push, store, load",
     ]
 
@@ -221,9 +222,13 @@ def _progress(ingest: RowIngest) -> list[str]:
         return _progress_by_source(ingest, ingest.tracker)
     return [
         "            if time > greatest: greatest = time",
-        "            if (reached := step(time)) > bound:",
-        "                bound = reached",
-        "                if reached >= edge: follow()",
+        "            if recent is not None:",  # as many as are not counted yet: one comes, one goes
+        "                recent.append((1, time))",
+        "                if (left := recent.pop(0)[1]) > counted: counted = count(left)",
+        "            else: counted, recent = step(time)",
+        "            if counted > bound:",
+        "                bound = counted",
+        "                if counted >= edge: follow()",
     ]
 
 

@@ -17,7 +17,7 @@ from penstock.operators.operator import Rejected
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.source_state import started
 from penstock.operators.progress.sources import SourcesTracker
-from penstock.operators.progress.trackers import DelayTracker
+from penstock.operators.progress.trackers import DelayTracker, RowsTracker
 from penstock.operators.relational.attempt import by_row
 from penstock.operators.relational.number import NumberOperator
 from penstock.operators.relational.project import ProjectOperator
@@ -145,10 +145,20 @@ class Books:
         self.graph.push(str(self.entrance.stream), Batch(self.ingest.schema, [row]))
         self.lane.load()
 
-    def step(self, time: int) -> int:
-        """The bound after one more row, where it does not follow from the greatest time alone."""
+    def step(self, time: int) -> tuple[int, list[tuple[int, int]] | None]:
+        """The bound after one more row, where the last rows do not count; and these, if from now on one goes with each.
+
+        They came one by one, and are as many as they may be.
+        """
+        assert isinstance(self.tracker, RowsTracker)
         self.state = self.tracker.observe(self.state, time, None)
-        return self.tracker.bound(self.state)
+        counted, held, recent = self.state
+        return counted, recent if 0 < self.tracker.rows == held == len(recent) else None
+
+    def count(self, time: int) -> int:
+        """The greatest time that counts is now this one."""
+        self.state = (time, *self.state[1:])
+        return time
 
     def hear(self, time: int, source: object, newest: int) -> tuple[int, int]:
         """The bound after one more row of a source, and the least of all sources as far as it is known."""
