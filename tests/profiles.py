@@ -19,4 +19,5 @@ def examples(count: int) -> settings:
 
 def some_and_slow(cases: Iterable[Any], count: int) -> list[Any]:
     """All cases, of which only the first so many are not marked slow."""
-    return [case if at < count else pytest.param(case, marks=pytest.mark.slow) for at, case in enumerate(cases)]
+    listed = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=[pytest.mark.slow] if at >= count else []) for at, case in enumerate(listed)]

@@ -14,6 +14,7 @@ from penstock.model.batch import Row
 from penstock.model.schema import schema_of
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.agreement import agreement
+from tests.profiles import some_and_slow
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
@@ -44,14 +45,17 @@ def arrivals(name: str, seed: int) -> Arrivals:
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        WINDOW.format("m"),
-        WINDOW.format("s"),
-        "SELECT vs, k FROM s WHERE v <> 2",
-        "SELECT DISTINCT k FROM s",
-        "SELECT vs, k, v FROM s [RANGE 12] WHERE v <> 2",
-        "SELECT k, count(*) AS n [RANGE 20, SLIDE 10, WA vs] FROM (SELECT * FROM m [RANGE 7]) i GROUP BY k",
-    ],
+    some_and_slow(
+        [
+            WINDOW.format("m"),
+            WINDOW.format("s"),
+            "SELECT vs, k FROM s WHERE v <> 2",
+            "SELECT DISTINCT k FROM s",
+            "SELECT vs, k, v FROM s [RANGE 12] WHERE v <> 2",
+            "SELECT k, count(*) AS n [RANGE 20, SLIDE 10, WA vs] FROM (SELECT * FROM m [RANGE 7]) i GROUP BY k",
+        ],
+        4,
+    ),
 )
 def test_evaluators_agree_over_revisions(sql: str, spark: Any) -> None:
     streams = [arrivals("s", 1), arrivals("a", 2), arrivals("b", 3)]
