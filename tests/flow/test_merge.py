@@ -360,22 +360,6 @@ def test_another_driver_speaks_when_a_snapshot_is_restored() -> None:
     assert pk.merge({"a": [], "b": []}, properties=KEYED, driver="b").restore(first.snapshot()) == [stable(9)]
 
 
-def test_a_driver_that_is_away_drives_when_it_comes_back() -> None:
-    merge = pk.merge({"a": [], "b": []}, properties=KEYED)
-    merge.detach("a")
-    merge.follow("a")
-    assert merge.push("b", stable(3)) == [stable(3)]  # b stands in
-    merge.attach("a")
-    assert merge.push("b", stable(7)) == []
-    assert merge.push("a", stable(5)) == [stable(5)]
-
-
-@pytest.mark.parametrize("away", ["a", 5, [5], None])
-def test_inputs_that_are_away_are_a_list_of_names(away: Any) -> None:
-    with pytest.raises(MergeError, match="Inputs that are away are a list of names"):
-        pk.merge([ONE, TWO], away=away)
-
-
 @pytest.mark.parametrize("order", ["ab", "ba"])
 def test_an_empty_replica_empties_nothing(order: str) -> None:
     rows = {"a": [{"ts": t} for t in range(35)], "b": []}
@@ -383,18 +367,6 @@ def test_an_empty_replica_empties_nothing(order: str) -> None:
     assert len(pk.tdb(pk.merge(made))) == 35
     given = {"a": ONE, "b": [stable(END_OF_TIME)]}
     assert pk.tdb(pk.merge({n: given[n] for n in order}, properties=KEYED)) == pk.tdb(ONE)
-
-
-def test_another_input_may_drive_from_now_on() -> None:
-    merge = pk.merge({"a": [], "b": []}, properties=KEYED, driver="b")
-    merge.push("a", Insert(P, 1, 9))
-    assert merge.push("a", stable(20)) == []
-    assert merge.follow("leading") == [stable(20)]
-    with pytest.raises(MergeError, match="no such driver"):
-        merge.follow("c")
-    ordered = pk.merge({"a": [], "b": []}, properties=StreamProperties(ordered=True, strictly_ordered=True))
-    with pytest.raises(MergeError, match="R0 follows whoever is furthest ahead"):
-        ordered.follow("b")
 
 
 @pytest.mark.parametrize("ends", [(1, 2**63), (-(2**63) - 1, 5), (2**63, 2**63 + 1)])
