@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from typing import Any
@@ -224,3 +225,21 @@ def test_results_go_where_they_went_whoever_comes_first(order: tuple[int, ...]) 
     hosted = HostedPlan(query.plan, query.catalog, 4, staged=True)
     said = hosted.run(*parts) + hosted.run(bound=END_OF_TIME)
     assert found == [row["x"] for table in tables(said, "result") for row in table.to_pylist()]
+
+
+def test_a_function_is_not_asked_twice_for_the_place_of_a_row_and_for_its_group() -> None:
+    """One that gives another answer each time still makes groups that come out once."""
+    flow = pk.Flow()
+    for name in "sz":
+        flow.stream(name, [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(3))
+    answers = itertools.count()
+    flow.function("shard", lambda k: next(answers) % 4, "int")
+    query: Any = flow.query(
+        "SELECT shard(k) AS g, count(*) AS n [RANGE 6, SLIDE 6, WA ts] FROM s UNION z GROUP BY shard(k)"
+    )
+    hosted = HostedPlan(query.plan, query.catalog, 4, staged=True)
+    rows = table_of(SCHEMA, [(1, "a", i, 0.5, None) for i in range(40)])
+    said = hosted.run_all({"s": [rows], "z": [rows]})
+    said += hosted.run_all({}, {"s": END_OF_TIME, "z": END_OF_TIME})
+    found = [(row["g"], row["n"]) for table in tables(said, "result") for row in table.to_pylist()]
+    assert sorted(found) == [(g, 20) for g in range(4)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Several, Single
-from penstock.plan.expressions import USER, AggregateCall, Expression, walk
+from penstock.plan.expressions import USER, AggregateCall, calls_users_code
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -80,10 +80,6 @@ _WINDOWS: dict[type, str] = {
 }
 
 
-def _uses_function(*expressions: Expression) -> bool:
-    return any(getattr(e, "name", "").startswith(USER) for x in expressions for e in walk(x))
-
-
 def _progress(progress: Single) -> str:
     match progress:
         case Ordered():
@@ -113,11 +109,11 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "row numbers", node
             case Select(predicate=predicate):
                 yield "select", node
-                if _uses_function(predicate):
+                if calls_users_code(predicate):
                     yield "user function", node
             case Project(columns=columns):
                 yield "project", node
-                if _uses_function(*(e for _, e in columns)):
+                if any(calls_users_code(e) for _, e in columns):
                     yield "user function", node
             case Union():
                 yield "union", node

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Literal
 
 from penstock.model.schema import DOUBLE, FLOAT, DataType
-from penstock.plan.expressions import Call, Column, Expression
+from penstock.plan.expressions import Column, Expression, columns_in, substitute
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -165,11 +165,11 @@ def follow(
     match node:
         case WindowAggregate() | GroupAggregate() | Distinct() if plainly and not isinstance(wanted, Column):
             return None
-        case Ends(name=name) if name in _columns(wanted):
+        case Ends(name=name) if name in columns_in(wanted):
             return None  # an insert and its adjusts must meet
-        case Merge() | Settle() if not _columns(wanted) <= {c.name for c in _payload(node)}:
+        case Merge() | Settle() if not columns_in(wanted) <= {c.name for c in _payload(node)}:
             return None  # an insert and its adjusts must meet
-        case AlterLifetime(input=below, shift=shift) if shift and below.schema.time in _columns(wanted):
+        case AlterLifetime(input=below, shift=shift) if shift and below.schema.time in columns_in(wanted):
             return None  # rows of streams that were moved by different lengths must meet by the time after
         case (
             AlterLifetime(input=below)
@@ -190,28 +190,11 @@ def follow(
                 result.update(traced)
             return result
         case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
-            if not _columns(wanted) or not _columns(wanted) <= set(keys):
+            if not columns_in(wanted) or not columns_in(wanted) <= set(keys):
                 return None
             return down(below, wanted, path=(*path, 0))
         case _:
             return None
-
-
-def _columns(expression: Expression) -> set[str]:
-    if isinstance(expression, Column):
-        return {expression.name}
-    return {n for a in expression.args for n in _columns(a)} if isinstance(expression, Call) else set()
-
-
-def substitute(expression: Expression, columns: dict[str, Expression]) -> Expression:
-    """An expression with others in the place of columns."""
-    match expression:
-        case Column(name=name):
-            return columns[name]
-        case Call(name=name, args=args, type=type_):
-            return Call(name, tuple(substitute(a, columns) for a in args), type_)
-        case _:
-            return expression
 
 
 def _rename(expression: Expression, union: Node, branch: Node) -> Expression:

@@ -88,6 +88,22 @@ def columns_in(expression: Expression) -> set[str]:
     return {e.name for e in walk(expression) if isinstance(e, Column)}
 
 
+def substitute(expression: Expression, columns: dict[str, Expression]) -> Expression:
+    """An expression with others in the place of columns."""
+    match expression:
+        case Column(name=name):
+            return columns[name]
+        case Call(name=name, args=args, type=type_):
+            return Call(name, tuple(substitute(a, columns) for a in args), type_)
+        case _:
+            return expression
+
+
+def calls_users_code(expression: Expression) -> bool:
+    """Whether a function of a user's has a part in it."""
+    return any(isinstance(part, Call) and part.name.startswith(USER) for part in walk(expression))
+
+
 def worded(expression: Expression, schema: Schema) -> str:
     """An expression as text, in the query's words for columns that it does not name."""
     return str(renamed(expression, {f.name: f.words for f in schema.fields if f.words}))

@@ -24,8 +24,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.model.progress import Punctuated, Several
-from penstock.plan.distribution import ANY, Distribution, Path, at_path, by_keys, follow, needed, substitute
-from penstock.plan.expressions import Expression, columns_in
+from penstock.plan.distribution import ANY, Distribution, Path, at_path, by_keys, follow, needed
+from penstock.plan.expressions import Expression, calls_users_code, columns_in, substitute
 from penstock.plan.nodes import Distinct, Node, Project, Select, Source, Union, WindowAggregate
 
 
@@ -116,13 +116,18 @@ def _met(node: Node, path: Path, below: _Region, plan: Node, found: dict[Path, E
 
 
 def _followed(plan: Node, path: Path, need: Distribution, region: _Region) -> Iterator[dict[Path, Expression]]:
-    """What those keys that can be followed are at every edge of a stage; by a constant all would come to one place."""
+    """What those keys that can be followed are at every edge of a stage.
+
+    By a constant all rows would come to one place. And a user's function is asked once: where it is asked for the
+    place of a row and again for its group, it may give two answers.
+    """
     node = at_path(plan, path)
     for key in need.keys:
         traced = follow(node, key, region.edges, path, plainly=True)
         if traced is None or traced.keys() != region.edges.keys():
             continue
-        if all(_varies(at_path(plan, edge), expression) for edge, expression in traced.items()):
+        told = all(_varies(at_path(plan, edge), expression) for edge, expression in traced.items())
+        if told and not any(map(calls_users_code, traced.values())):
             yield traced
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from penstock.engines.spark import wire
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.sending import Sending
 from penstock.engines.spark.staging import staged
@@ -68,13 +69,13 @@ class BucketArrivals:
     def add(self, port: str, kind: str, body: bytes) -> None:
         """Take one packet."""
         match kind:
-            case "rows":
+            case wire.ROWS:
                 self.rows.setdefault(port, []).append(body)
-            case "partials":
+            case wire.PARTIALS:
                 self.partials.setdefault(port, []).append(body)
-            case "note":
+            case wire.NOTE:
                 self.notes.setdefault(port, []).append(load_note(body))
-            case "bounds":
+            case wire.BOUNDS:
                 bucket, said = load(body)
                 self.bounds.append((port, bucket, [Punctuation(bounds, constants) for bounds, constants in said]))
             case _:
@@ -97,9 +98,10 @@ class HostedGraph:
 
         `in_order`: there are micro-batches, one after another. Without such an order nothing is late or too far ahead.
         """
-        self.in_order, self.planned, self.buckets = in_order, planned, buckets
-        self.builder = Builder(catalog)
-        self.graph = StageGraph(planned, self.builder, stage, buckets)
+        self.in_order, self.buckets = in_order, buckets
+        builder = Builder(catalog)
+        self.graph = StageGraph(planned, builder, stage, buckets)
+        self.sendings = [Sending(planned, sender.planned, builder, buckets) for sender in self.graph.sent]
         plan = planned.node
         self.schema = plan.schema
         self.form = ResultForm(plan.schema, plan.properties.insert_only)
@@ -226,13 +228,12 @@ class HostedGraph:
 
     def _given(self, side: SideOutputs, read: int, before: Counts, bucket: int) -> Iterator[Packet]:
         """What has come out: to other stages, as results, and aside."""
-        for sender in self.graph.sent:
-            send = Sending(self.planned, sender.planned, self.builder, self.buckets, bucket)
+        for sender, send in zip(self.graph.sent, self.sendings, strict=True):
             elements = sender.outlet.drain()
             batches = [o for o in elements if isinstance(o, Batch)]
             if batches:
-                yield from send(concat(sender.planned.node.schema, batches))
-            yield from send.promise([o for o in elements if isinstance(o, Punctuation)])
+                yield from send(concat(sender.planned.node.schema, batches), bucket)
+            yield from send.promise([o for o in elements if isinstance(o, Punctuation)], bucket)
         if self.graph.result is not None:
             yield from self._results(self.graph.result.drain(), bucket)
         if len(side.late):

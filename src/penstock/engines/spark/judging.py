@@ -25,7 +25,7 @@ from penstock.engines.spark.sending import Sending
 from penstock.engines.spark.statistics import OPERATORS, added, counted
 from penstock.engines.spark.trackers import tracked
 from penstock.engines.spark.wire import Note, Packet, dump, output, pack, packed
-from penstock.errors import InternalError
+from penstock.errors import CheckpointError, InternalError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch
 from penstock.model.schema import Schema
@@ -109,7 +109,7 @@ class Way:
         """`task` is the number of the task that reads."""
         self.graph = QueryGraph(sender, builder)
         ((self.stream, (self.entrance,)),) = self.graph.sources.items()
-        self.sending = Sending(plan, sender, builder, buckets, task)
+        self.sending, self.task = Sending(plan, sender, builder, buckets), task
 
     def begin(self, before: dict[str, Any]) -> None:
         """Judge by what was known before the micro-batch."""
@@ -131,7 +131,7 @@ class Way:
         for given in self.graph.drain():
             if not isinstance(given, Batch):
                 raise InternalError("A promise was made where rows are read.", where=self.stream)
-            yield from self.sending(given)
+            yield from self.sending(given, self.task)
         out = self.sending.ids[0]
         if counts is not None:
             counts.on_time = self.entrance.statistics.rows_out - before[0]
@@ -149,8 +149,20 @@ def recorded(log: str, stream: str, batch: str | None) -> dict[str, Any]:
         raise InternalError("Spark does not say which micro-batch a task works for.", where=stream, got=BATCH)
     if int(batch) == 0:
         return {}
-    # Records are put one per micro-batch, and have its number.
-    record = RecordLog(place_of(log)).read(int(batch) - 1)
-    if record.batch != int(batch) - 1:
-        raise InternalError("A record is of another micro-batch.", where=log, got=str(record.batch))
+    before = int(batch) - 1
+    try:
+        record = RecordLog(place_of(log)).read(before)  # records are put one per micro-batch, and have its number
+    except FileNotFoundError:
+        raise _other_moment(log, f"micro-batch {batch} begins, and that before it has no record") from None
+    if record.batch != before:
+        raise _other_moment(log, f"micro-batch {batch} begins, and record {before} is of micro-batch {record.batch}")
     return tracked(record, stream)
+
+
+def _other_moment(log: str, got: str) -> CheckpointError:
+    return CheckpointError(
+        "The checkpoint and the log of this query are not of the same moment.",
+        where=log,
+        got=got,
+        hint="a record was deleted while the query ran; restore it from a copy, or start over with another flow path",
+    )

@@ -32,18 +32,16 @@ class Router:
         functions: Functions,
         buckets: int,
         *,
-        here: int = 0,
         by_text: bool = False,
     ) -> None:
-        """`here` is where rows go that may go anywhere; `by_text` whether values are hashed as text."""
-        self.kind, self.buckets, self.here = distribution.kind, buckets, here
-        hash_column = _hash_texts if by_text else _hash_column
-        self._hashes = [_hashes(e, schema, functions, hash_column) for e in distribution.keys]
+        """`by_text`: values are hashed as text."""
+        self.kind, self.buckets = distribution.kind, buckets
+        self._hashes = [_hashes(e, schema, functions, by_text=by_text) for e in distribution.keys]
 
-    def __call__(self, batch: Batch) -> np.ndarray:
-        """The bucket of each row."""
+    def __call__(self, batch: Batch, here: int = 0) -> np.ndarray:
+        """The bucket of each row; rows that may go anywhere go `here`."""
         if self.kind != "keys" or self.buckets == 1:
-            return np.full(len(batch), self.here % self.buckets if self.kind == "any" else 0, np.int64)
+            return np.full(len(batch), here % self.buckets if self.kind == "any" else 0, np.int64)
         return bucket_of([of(batch) for of in self._hashes], len(batch), self.buckets)
 
 
@@ -69,12 +67,13 @@ def spread(table: pa.Table, where: np.ndarray, buckets: int) -> Iterator[tuple[i
 
 
 def _hashes(
-    expression: Expression, schema: Schema, functions: Functions, hash_column: Callable[[pa.ChunkedArray], np.ndarray]
+    expression: Expression, schema: Schema, functions: Functions, *, by_text: bool
 ) -> Callable[[Batch], np.ndarray]:
     """The hash of a routing expression's value for each row."""
     by_row = row_function(expression, schema, functions)
     by_column = column_function(expression, schema)
     arrow = pa.int64() if expression.type.name == "timestamp" else expression.type.arrow
+    hash_column = _hash_texts if by_text else _hash_column
 
     def hashes(batch: Batch) -> np.ndarray:
         column: Any = None
@@ -84,7 +83,10 @@ def _hashes(
             except Exception:  # some rows have no value, or these values no columnar answer: one by one
                 column = None
         if column is None or isinstance(column, pa.Scalar):
-            column = pa.array([routed(row) for row in batch.rows], arrow)
+            values = [routed(row) for row in batch.rows]
+            if by_text:
+                return hash_values(values)
+            column = pa.array(values, arrow)
         return hash_column(column)
 
     def routed(row: Row) -> object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.engines.spark.buckets import bucket_ids
@@ -24,36 +25,36 @@ from penstock.runtime.builder import Builder
 class Sending:
     """The near end of one exchange."""
 
-    def __init__(self, plan: Physical, sender: Physical, builder: Builder, buckets: int, here: int = 0) -> None:
-        """`plan` is the whole of which the sender is a part; `here` is the number of the bucket or task that sends."""
+    def __init__(self, plan: Physical, sender: Physical, builder: Builder, buckets: int) -> None:
+        """`plan` is the whole of which the sender is a part."""
         assert sender.exchange is not None
-        self.port, self.stage, self.buckets, self.here = sender.identity, sender.exchange.stage, buckets, here
+        self.port, self.stage, self.buckets = sender.identity, sender.exchange.stage, buckets
         self.ids = bucket_ids(buckets)
         distribution, functions = sender.exchange.distribution, builder.functions
-        self._route = Router(distribution, sender.node.schema, functions, buckets, here=here)
+        self._route = Router(distribution, sender.node.schema, functions, buckets)
         self._form = _form(plan, sender, builder)
         if self._form is not None:
-            self._route_entries = Router(distribution, self._form.keys, functions, buckets, here=here)
+            self._route_entries = Router(distribution, self._form.keys, functions, buckets)
 
-    def __call__(self, batch: Batch) -> Iterator[Packet]:
-        """Rows, or what they come to."""
+    def __call__(self, batch: Batch, here: int) -> Iterator[Packet]:
+        """Rows, or what they come to; `here` is the number of the bucket or task that sends."""
         if not len(batch):
             return
         entries = self._form.of(batch) if self._form is not None else None
         if entries is None or self._form is None:
-            yield from self._packets(ROWS, batch.table, self._route(batch))
+            yield from self._packets(ROWS, batch.table, self._route(batch, here))
         else:
             keys = Batch(self._form.keys, table=entries)
-            yield from self._packets(PARTIALS, entries, self._route_entries(keys))
+            yield from self._packets(PARTIALS, entries, self._route_entries(keys, here))
 
-    def _packets(self, kind: str, table: pa.Table, where: object) -> Iterator[Packet]:
-        for bucket, own in spread(table, where, self.buckets):  # type: ignore[arg-type]
+    def _packets(self, kind: str, table: pa.Table, where: np.ndarray) -> Iterator[Packet]:
+        for bucket, own in spread(table, where, self.buckets):
             yield Packet(self.ids[bucket], self.stage, self.port, kind, pack(own))
 
-    def promise(self, promises: Sequence[Punctuation]) -> Iterator[Packet]:
-        """What is promised of the rows that this bucket sends."""
+    def promise(self, promises: Sequence[Punctuation], here: int) -> Iterator[Packet]:
+        """What is promised of the rows that a bucket sends."""
         if promises:
-            body = dump((self.here, [(p.bounds, p.constants) for p in promises]))
+            body = dump((here, [(p.bounds, p.constants) for p in promises]))
             for id_ in self.ids:
                 yield Packet(id_, self.stage, self.port, BOUNDS, body)
 

@@ -19,20 +19,22 @@ from penstock.model.lives import Lives
 from penstock.model.plain import decode, encode
 from penstock.model.schema import Schema
 
-PACKED = "bucket bigint, stage int, port string, kind string, body binary"
-"""A packet."""
 OUT = 0
 """The stage of packets that are outputs already."""
 ROWS, PARTIALS, NOTE, BOUNDS = "rows", "partials", "note", "bounds"
 """Kinds of packets: rows, what rows came to before they were sent, what a part of a micro-batch tells of its stream,
 and what a bucket of the stage before promises of the rows that it sends."""
-PACKED_TYPES = {
-    "bucket": pa.int64(),
-    "stage": pa.int32(),
-    "port": pa.string(),
-    "kind": pa.string(),
-    "body": pa.binary(),
+_PACKET = {
+    "bucket": ("bigint", pa.int64()),
+    "stage": ("int", pa.int32()),
+    "port": ("string", pa.string()),
+    "kind": ("string", pa.string()),
+    "body": ("binary", pa.binary()),
 }
+PACKED = ", ".join(f"{name} {type_}" for name, (type_, _) in _PACKET.items())
+"""A packet, as Spark's types."""
+PACKED_TYPES = {name: arrow for name, (_, arrow) in _PACKET.items()}
+"""The same as Arrow's."""
 ENDS, OLDS = "\0ends", "\0olds"
 """What lives are called among the columns of packed rows; no column of a stream can be called so."""
 TAGGED = "kind string, body binary"
