@@ -12,6 +12,7 @@ from penstock.engines.spark.host import StatePages
 from penstock.engines.spark.manifest import buckets_at, check_manifest, keep_manifest, kept_at, manifest_of
 from penstock.errors import CheckpointError
 from penstock.model.batch import Batch
+from penstock.model.elements import linear
 from penstock.model.plain import decode, encode
 from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
@@ -35,6 +36,7 @@ class Store:
         self.held: dict[tuple[str], tuple[bytes]] = {}
         self.reads: list[str] = []
         self.writes: list[str] = []
+        self.removed: list[str] = []
 
     def getValue(self, key: tuple[str]) -> tuple[bytes] | None:
         self.reads.append(key[0])
@@ -45,6 +47,7 @@ class Store:
         self.held[key] = value
 
     def removeKey(self, key: tuple[str]) -> None:
+        self.removed.append(key[0])
         self.held.pop(key, None)
 
     def keys(self) -> Any:
@@ -287,3 +290,46 @@ def test_where_an_earlier_release_kept_how_sources_go(named: bool, tmp_path: Pat
 def test_a_checkpoint_without_its_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="has lost its manifest"):
         kept(began(place_of(tmp_path)), False)
+
+
+def test_panes_that_come_and_go_in_a_micro_batch_are_not_asked_for_nor_written_nor_removed() -> None:
+    store = filled()
+    graph, pages = hosted(store)
+    store.reads.clear()
+    store.writes.clear()
+    prefix = f"{aggregate(graph).identity}/p"
+    graph.push("s", Batch(SCHEMA, [(8, "b", 9), *((at, "a", 1) for at in range(10, 1000, 5))]))
+    graph.push("s", linear("ts", 990))
+    for own in pages:
+        own.flush()
+    asked = [
+        key for key in (*store.reads, *store.writes, *store.removed) if key.startswith(prefix) and key[-1].isdigit()
+    ]
+    assert sorted(asked) == sorted(
+        [
+            *(f"{prefix}{pane}" for pane in (0, 1)),  # of the micro-batch before: read once
+            *(f"{prefix}{pane}" for pane in (0, 1)),  # and removed
+            *(f"{prefix}{pane}" for pane in (197, 198, 199)),  # still needed: written
+        ]
+    )
+
+
+def test_a_pane_that_was_removed_and_comes_again_is_written_and_removed() -> None:
+    store = Store()
+    node = aggregate(hosted(store)[0])
+    pages = StatePages(store, node)
+    for _ in range(2):
+        pages.put_new("p1", (1, []))
+        pages.flush()
+        assert list(store.held) == [(f"{node.identity}/p1",)]
+        pages.delete("p1")
+        pages.flush()
+        assert not store.held
+    pages.put_new("p1", (1, []))
+    pages.flush()
+    later = StatePages(store, node)
+    later.delete("p1")
+    later.put_new("p1", (2, []))
+    later.delete("p1")
+    later.flush()
+    assert not store.held

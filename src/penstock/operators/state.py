@@ -36,6 +36,9 @@ class Pages(Protocol):
     def put(self, key: str, page: Any) -> None:
         """Keep a page."""
 
+    def put_new(self, key: str, page: Any) -> None:
+        """Keep a page under a key that has none."""
+
     def delete(self, key: str) -> None:
         """Forget a page; one that is not there is no error."""
 
@@ -56,6 +59,10 @@ class MemoryPages:
 
     def put(self, key: str, page: Any) -> None:
         """Keep a page."""
+        self.pages[key] = page
+
+    def put_new(self, key: str, page: Any) -> None:
+        """Keep a page under a key that has none."""
         self.pages[key] = page
 
     def delete(self, key: str) -> None:

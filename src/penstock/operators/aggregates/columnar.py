@@ -12,7 +12,6 @@ for rows not yet brought down, one for the rest.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -196,8 +195,10 @@ class ColumnarAggregate(Operator):
         return np.repeat(panes, list(map(len, codes))), self.codes.columns(np.concatenate(codes)), numbers
 
     def _put_in_pane(self, state: Slide, pane: int, cells: Pane) -> None:
-        if put_in_pane(self.pages, f"p{pane}", self.measures, cells):
-            state.panes.insert(bisect_left(state.panes, pane), pane)
+        if state.open(pane):
+            self.pages.put_new(f"p{pane}", cells)
+        else:
+            put_in_pane(self.pages, f"p{pane}", self.measures, cells)
 
     # Putting windows out
 
@@ -337,12 +338,9 @@ class ColumnarAggregate(Operator):
     def _give_up(self, state: Slide, first_needed: int) -> None:
         """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""
         self.sliding.retire(state.totals, state.panes, first_needed, len(self.codes), self.pages)
-        cut = bisect_left(state.panes, first_needed)
-        for pane in state.panes[:cut]:
-            state.weights.pop(pane, None)
+        for pane in state.give_up(first_needed):
             self.pages.delete(f"p{pane}")
             self.sliding.values.give_up(pane, self.pages)
-        state.panes = state.panes[cut:]
         self._tidy(state)
 
     def _tidy(self, state: Slide) -> None:

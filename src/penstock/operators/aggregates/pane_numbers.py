@@ -20,18 +20,17 @@ Runs = list[Pane]
 """A pane to which several batches have come."""
 
 
-def put_in_pane(pages: Pages, key: str, measures: Sequence[Measure], run: Pane) -> bool:
-    """Put numbers into the pane on a page, whether there is one or not; whether it is new."""
+def put_in_pane(pages: Pages, key: str, measures: Sequence[Measure], run: Pane) -> None:
+    """Put numbers into the pane on a page, whether there is one or not."""
     before: Pane | Runs | None = pages.get(key)
     if before is None:
         pages.put(key, run)
-        return True
+        return
     runs = [*before, run] if isinstance(before, list) else [before, run]
     while len(runs) > 1 and len(runs[-2][0]) < 2 * len(runs[-1][0]):
         last = runs.pop()
         runs[-1] = put_together(measures, runs[-1], last)
     pages.put(key, runs if len(runs) > 1 else runs[0])
-    return False
 
 
 def read_pane(pages: Pages, key: str, measures: Sequence[Measure]) -> Pane:

@@ -35,6 +35,22 @@ class Slide:
     Each is of integers in panes up to the one that it is under.
     """
 
+    def open(self, pane: int) -> bool:
+        """Something is put into a pane; whether it is the first."""
+        at = bisect_left(self.panes, pane)
+        if self.panes[at : at + 1] == [pane]:
+            return False
+        self.panes.insert(at, pane)
+        return True
+
+    def give_up(self, first_needed: int) -> list[int]:
+        """Forget panes before one, which are returned."""
+        cut = bisect_left(self.panes, first_needed)
+        gone, self.panes = self.panes[:cut], self.panes[cut:]
+        for pane in gone:
+            self.weights.pop(pane, None)
+        return gone
+
     def weigh(self, pane: int, weight: int) -> None:
         """Integers that come to no more than `weight` go under a pane."""
         self.weights[pane] = self.weights.get(pane, 0) + weight
