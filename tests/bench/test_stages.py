@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as pk
-from penstock.bench.stages import AT_ONCE, BATCHES, PLANS, make_files
+from penstock.bench.micro_batches import AT_ONCE, BATCHES
+from penstock.bench.stages import PLANS, make_files
 from penstock.plan.planner import spark_streaming
 
 

@@ -39,6 +39,12 @@ class Report:
     claims: Sequence[Claim]
     absent: Sequence[str] = ()
 
+    def with_more(self, other: Report) -> Report:
+        """This one, and what another part of the same run has."""
+        return Report(
+            self.name, [*self.rows, *other.rows], [*self.claims, *other.claims], [*self.absent, *other.absent]
+        )
+
     def as_json(self) -> dict[str, Any]:
         """For a program."""
         return {

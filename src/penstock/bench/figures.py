@@ -60,7 +60,7 @@ def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def shapes_table(reports: Mapping[str, Any]) -> str:
     """How many times slower than DuckDB each shape is: keys down, aggregates and RANGE/SLIDE across."""
-    rows = reports["shapes"]["rows"]
+    rows = [row for row in reports["shapes"]["rows"] if "ratio" in row]
     across = list(dict.fromkeys((r["aggregates"], r["ratio"]) for r in rows))
     down = list(dict.fromkeys((r["keys"], r["type"]) for r in rows))
     slower = {(r["keys"], r["type"], r["aggregates"], r["ratio"]): r.get("times slower") for r in rows}
@@ -99,6 +99,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "memory": lambda reports: rows_table(reports["memory"]["rows"]),
     "queries": lambda reports: rows_table(reports["queries"]["rows"]),
     "shapes": shapes_table,
+    "shapes-spark": lambda reports: rows_table([r for r in reports["shapes"]["rows"] if "ratio" not in r]),
     "shapes-claims": lambda reports: claims_table(reports, ("shapes",)),
     "stages": lambda reports: rows_table(reports["stages"]["rows"]),
     "stages-claims": lambda reports: claims_table(reports, ("stages",)),

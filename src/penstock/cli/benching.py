@@ -42,9 +42,12 @@ def _queries(rows: int, master: str, say: Say) -> Report:
 
 
 def _shapes(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.shape_streams import ShapeStreamsBench
     from penstock.bench.shapes import ShapesBench
+    from penstock.engines.spark.session import local_session
 
-    return ShapesBench(max(rows // 2, 1000), say).run()
+    in_process = ShapesBench(max(rows // 2, 1000), say).run()
+    return in_process.with_more(ShapeStreamsBench(local_session(master), max(rows // 16, 1000), say).run())
 
 
 def _stages(rows: int, master: str, say: Say) -> Report:
