@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +19,14 @@ from penstock.engines.spark.trackers import plain_tracker, tracked
 from penstock.engines.spark.wire import OUT, Packet, load, unpack
 from penstock.model.batch import Row, rows_of
 from penstock.model.letters import late_schema
+from penstock.operators.relational.attempt import by_row
 from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import Expression
+from penstock.plan.native import with_native
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import spark_streaming
+from penstock.runtime.row_functions import row_function
 from penstock.storage.log import Record
 
 Said = tuple[int, str, bytes]
@@ -37,8 +41,19 @@ def packets_of(batches: Iterable[pa.RecordBatch]) -> list[Packet]:
 class HostedPlan:
     """The buckets of a plan; each is there from the first micro-batch on in which it is given anything."""
 
-    def __init__(self, plan: Node, catalog: Catalog, buckets: int, lived: Any = None, *, staged: bool = False) -> None:
-        self.planned, self.catalog = spark_streaming(plan, catalog, staged=staged), catalog
+    def __init__(
+        self,
+        plan: Node,
+        catalog: Catalog,
+        buckets: int,
+        lived: Any = None,
+        *,
+        staged: bool = False,
+        native: Callable[[Expression], bool] = lambda expression: False,
+    ) -> None:
+        """Expressions that are `native` are computed beside the rows, as Spark would."""
+        planned = spark_streaming(plan, catalog, staged=staged)
+        self.planned, self.catalog = with_native(planned, lambda e, schema: native(e)), catalog
         self.buckets = 1 if is_single(self.planned) and staged else buckets
         entrances = {p.node.name: p for p in self.planned.walk() if isinstance(p.node, Source)}
         late = late_schema(*(p.node.schema for p in entrances.values()))
@@ -51,7 +66,7 @@ class HostedPlan:
     def _mapper(self, entrance: Physical, late: Any, lived: Any) -> Mapper | JudgingMapper:
         source = entrance.node
         assert isinstance(source, Source)
-        reader = PartReader(source.schema, lived=lived)
+        reader = PartReader(source.schema, lived=lived, made=self.planned.made_of(source.name))
         if self.planned.stages:
             return JudgingMapper(self.planned, source, self.catalog, self.buckets, reader, late, "")
         return Mapper(source, self.catalog, entrance.distribution.keys, self.buckets, reader)
@@ -64,7 +79,8 @@ class HostedPlan:
         """A micro-batch of parts of all streams, each read by a task of its own, and bounds from outside."""
         packets = []
         for task, (stream, part) in enumerate((s, p) for s, own in parts.items() for p in own):
-            mapper, batches = self.mappers[stream], iter(part.to_batches())
+            mapper = self.mappers[stream]
+            batches = iter(with_columns_made(part, mapper.reader).to_batches())
             if isinstance(mapper, JudgingMapper):
                 packets += packets_of(mapper.judged(batches, tracked(self.record, stream), task))
             else:
@@ -101,6 +117,22 @@ class HostedPlan:
     def close(self) -> list[Said]:
         """The end of the streams of a plan that is not cut."""
         return [(id_, p.kind, p.body) for (id_, _), host in self.hosts.items() for p in host.close()]
+
+
+def with_columns_made(part: pa.Table, reader: PartReader) -> pa.Table:
+    """The part with what is to be computed beside its rows: values, and whether there is none."""
+    rows = rows_of(part)
+    for at, expression in enumerate(reader.made):
+        function = row_function(expression, reader.schema, {})
+        good, failed = by_row(rows, lambda row, function=function: (function(row),))
+        values, flags = [None] * len(rows), [False] * len(rows)
+        for place, (value,) in good:
+            values[place] = value
+        for place, _ in failed:
+            flags[place] = True
+        part = part.append_column(f"m{at}", pa.array(values, expression.type.arrow))
+        part = part.append_column(f"f{at}", pa.array(flags))
+    return part
 
 
 def numbers_of(buckets: int) -> dict[int, int]:

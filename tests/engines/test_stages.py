@@ -22,6 +22,7 @@ from penstock.model.tdb import TDB
 from penstock.model.time import END_OF_TIME
 from penstock.operators.aggregates import partial_forms
 from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import Call
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.evaluators import Trial, observable, tdb_of_table
 from tests.engines.hosted import HostedPlan, Said, bodies, tables
@@ -126,7 +127,14 @@ def test_stages_come_to_what_the_oracle_says(case: str, data: st.DataObject) -> 
         if data.draw(st.booleans(), "partials however few rows there are"):
             patch.setattr(partial_forms, "FEW", 1)
             patch.setattr(partial_forms, "WORTH", 2)
-        hosted = HostedPlan(trial.plan, trial.catalog, data.draw(st.integers(1, 3), "buckets"), staged=True)
+        is_native = data.draw(st.booleans(), "expressions are computed beside the rows")
+        hosted = HostedPlan(
+            trial.plan,
+            trial.catalog,
+            data.draw(st.integers(1, 3), "buckets"),
+            staged=True,
+            native=lambda expression: is_native and isinstance(expression, Call),
+        )
         assert hosted.planned.stages == stages
         said: list[Said] = []
         for step in range(max(len(s.batches) for s in trial.streams)):
@@ -243,3 +251,33 @@ def test_a_function_is_not_asked_twice_for_the_place_of_a_row_and_for_its_group(
     said += hosted.run_all({}, {"s": END_OF_TIME, "z": END_OF_TIME})
     found = [(row["g"], row["n"]) for table in tables(said, "result") for row in table.to_pylist()]
     assert sorted(found) == [(g, 20) for g in range(4)]
+
+
+def letters(sql: str, rows: list[Row], *, native: bool) -> tuple[list[Any], ...]:
+    """What comes of rows, as results, late rows and dead letters."""
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(3))
+    query: Any = flow.query(sql)
+    hosted = HostedPlan(query.plan, query.catalog, 2, staged=True, native=lambda e: native and isinstance(e, Call))
+    assert bool(hosted.planned.made_of("s")) is native
+    half = len(rows) // 2
+    said = [*hosted.run(table_of(SCHEMA, rows[:half])), *hosted.run(table_of(SCHEMA, rows[half:]), bound=END_OF_TIME)]
+    return tuple(
+        sorted((tuple(row.values()) for table in tables(said, kind) for row in table.to_pylist()), key=repr)
+        for kind in ("result", "late", "dead")
+    )
+
+
+@given(st.lists(ROWS, max_size=40))
+def test_what_is_computed_beside_rows_is_no_part_of_them(rows: list[Row]) -> None:
+    sql = "SELECT ts, 12 div i AS q, concat(k, 'x') AS w FROM s WHERE 4 % i < 3 OR d > 0"
+    assert letters(sql, rows, native=True) == letters(sql, rows, native=False)
+
+
+def test_expressions_over_what_a_projection_made_are_not_computed_before() -> None:
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl)
+    query: Any = flow.query(
+        "SELECT ts, q % 2 AS r FROM (SELECT ts, i % 5 AS q FROM s WHERE i % 3 = 1) x WHERE q % 2 = 1"
+    )
+    hosted = HostedPlan(query.plan, query.catalog, 2, staged=True, native=lambda e: isinstance(e, Call))
+    assert sorted(map(str, hosted.planned.made_of("s"))) == ["((i % 3) = 1)", "(i % 5)"]
+    assert hosted.planned.made_of("other") == ()

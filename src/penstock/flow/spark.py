@@ -17,6 +17,7 @@ from penstock.engines.spark.entrance import BatchEntrance
 from penstock.engines.spark.explain import spread_in_words
 from penstock.engines.spark.files import files_named
 from penstock.engines.spark.manifest import buckets_at, is_staged_at, kept_at
+from penstock.engines.spark.native_columns import computes_natively
 from penstock.engines.spark.run import start
 from penstock.engines.spark.serving import check_can_host
 from penstock.engines.spark.session import other_meaning
@@ -35,6 +36,7 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.explain import explain
 from penstock.plan.identity import Known
 from penstock.plan.kept import Kept
+from penstock.plan.native import with_native
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import NOTHING, spark_batch, spark_streaming
@@ -91,7 +93,8 @@ class SparkQuery(Query):
         would go unseen: that is refused.
         """
         if self.is_streaming:
-            return spark_streaming(self.plan, self.catalog, kept=kept, staged=staged)
+            planned = spark_streaming(self.plan, self.catalog, kept=kept, staged=staged)
+            return with_native(planned, computes_natively(self.spark, self.catalog))
         setting = other_meaning(self.spark)
         planned = spark_batch(self.plan, self.catalog, setting)
         if not planned.is_hosted:

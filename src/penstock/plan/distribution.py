@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from penstock.model.schema import DOUBLE, FLOAT, DataType
-from penstock.plan.expressions import Column, Expression, columns_in, substitute
+from penstock.model.schema import DOUBLE, FLOAT, DataType, Schema
+from penstock.plan.expressions import Column, Expression, columns_in, substitute, worded
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -46,6 +46,10 @@ class Distribution:
     def __str__(self) -> str:
         """For `explain`."""
         return f"by {', '.join(map(str, self.keys))}" if self.keys else self.kind
+
+    def worded(self, schema: Schema) -> str:
+        """In the query's words for columns that it does not name."""
+        return f"by {', '.join(worded(key, schema) for key in self.keys)}" if self.keys else self.kind
 
 
 ANY, SINGLE = Distribution("any"), Distribution("single")

@@ -18,7 +18,7 @@ def explain(plan: Physical, *, properties: bool = True) -> str:
             called = dict(zip(at.node.schema.names, at.node.schema.shown_names, strict=True))
             lines.append(f"{stem}{bar}   {', '.join(at.node.properties.describe(called))}")
         if at.exchange is not None:
-            lines.append(f"{stem}{bar}   exchange {at.exchange}")
+            lines.append(f"{stem}{bar}   exchange {at.exchange.worded(at.node.schema)}")
         for i, below in enumerate(at.inputs):
             last = i == len(at.inputs) - 1
             visit(below, stem + "+- ", stem + ("   " if last else "|  "))

@@ -88,7 +88,7 @@ def columns_in(expression: Expression) -> set[str]:
     return {e.name for e in walk(expression) if isinstance(e, Column)}
 
 
-def substitute(expression: Expression, columns: dict[str, Expression]) -> Expression:
+def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Expression:
     """An expression with others in the place of columns."""
     match expression:
         case Column(name=name):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from penstock.model.made import is_made
 from penstock.model.progress import Progress, Punctuated, Several
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, Field, Schema
@@ -61,7 +62,8 @@ class Source(Node):
             return ()
         per = [self.schema.fields[i].name for i in self.per]
         speaking = {self.schema.time, *columns_in(self.punctuation), *per}
-        return tuple(i for i, field in enumerate(self.schema.fields) if field.name not in speaking)
+        own = [field.name for field in self.schema.fields if not is_made(field.name)]
+        return tuple(i for i, name in enumerate(own) if name not in speaking)
 
     @cached_property
     def silent_in(self) -> tuple[tuple[int, ...], ...]:

@@ -12,7 +12,8 @@ from enum import Enum
 
 from penstock.plan.cost import Choice
 from penstock.plan.distribution import ANY, Distribution
-from penstock.plan.nodes import Node
+from penstock.plan.expressions import Expression, worded
+from penstock.plan.nodes import Node, Source
 from penstock.plan.stages import Exchange
 from penstock.plan.useful import EVERY, Useful
 
@@ -52,6 +53,8 @@ class Physical:
     """On Spark, in a plan that is cut: which part of it the node is in, from where rows are read on."""
     exchange: Exchange | None = None
     """How its output changes places, if it does."""
+    native: tuple[Expression, ...] = ()
+    """On Spark, where rows are read: which of its expressions Spark computes before rows go to Python."""
 
     @property
     def is_hosted(self) -> bool:
@@ -64,6 +67,10 @@ class Physical:
         said = [str(self.choice)] if self.choice is not None else []
         if self.why:
             said.append(self.why)
+        if self.native:
+            below = self.inputs[0].node.schema
+            told = ", ".join(worded(expression, below) for expression in self.native)
+            said.append(f"{told} natively, before rows go to Python, which would evaluate it row by row")
         return f"{self.runs.value}: {'; '.join(said)}" if said else self.runs.value
 
     @property
@@ -71,8 +78,17 @@ class Physical:
         """Into how many stages the plan is cut that a row is sent to, one after another; 0 if it is not cut."""
         return max((p.exchange.stage for p in self.walk() if p.exchange is not None), default=0)
 
+    def made_of(self, stream: str) -> tuple[Expression, ...]:
+        """What Spark computes of the rows of a stream before they go to Python."""
+        found = [p for p in self.walk() if p.native and any(_reads(below, stream) for below in p.walk())]
+        return tuple(dict.fromkeys(expression for p in found for expression in p.native))
+
     def walk(self) -> Iterator[Physical]:
         """This node and all below it, inputs after their consumer, as the logical plan walks."""
         yield self
         for below in self.inputs:
             yield from below.walk()
+
+
+def _reads(planned: Physical, stream: str) -> bool:
+    return isinstance(planned.node, Source) and planned.node.name == stream

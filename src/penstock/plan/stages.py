@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from penstock.model.progress import Punctuated, Several
+from penstock.model.schema import Schema
 from penstock.plan.distribution import ANY, Distribution, Path, at_path, by_keys, follow, needed
 from penstock.plan.expressions import Expression, calls_users_code, columns_in, substitute
 from penstock.plan.nodes import Distinct, Node, Project, Select, Source, Union, WindowAggregate
@@ -38,9 +39,9 @@ class Exchange:
     distribution: Distribution
     """By what of the sender's columns."""
 
-    def __str__(self) -> str:
-        """For `explain`."""
-        return f"to stage {self.stage}, {self.distribution}"
+    def worded(self, schema: Schema) -> str:
+        """For `explain`, in the query's words for the sender's columns."""
+        return f"to stage {self.stage}, {self.distribution.worded(schema)}"
 
 
 @dataclass

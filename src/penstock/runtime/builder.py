@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,16 +61,17 @@ from penstock.plan.physical import Physical
 from penstock.plan.planner import BY_BATCH
 from penstock.plan.useful import EVERY
 from penstock.plan.windows import SlidingWindow
-from penstock.runtime.column_functions import ColumnFunction, NotColumnar, column_function
+from penstock.runtime.column_functions import ColumnFunction, NotColumnar, column_function, made_column
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
 
 
 class Builder:
     """Builds operators for the nodes of one plan."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        """The catalog has the users' functions."""
+    def __init__(self, catalog: Catalog, made: Sequence[Expression] = ()) -> None:
+        """The catalog has the users' functions; `made` is what has been computed beside the rows (`model.made`)."""
         self.catalog = catalog
+        self._made = {expression: at for at, expression in enumerate(made)}
         self.functions: Functions = {name: f.function for name, f in catalog.functions.items()}
 
     def operator(self, planned: Physical) -> Operator:
@@ -160,7 +161,7 @@ class Builder:
         return SeveralTracker(schema, tuple(made))
 
     def _mask(self, predicate: Expression, schema: Schema) -> Callable[[Batch], pa.ChunkedArray | None]:
-        by_column = column_function(predicate, schema)
+        by_column = self._by_column(predicate, schema)
 
         def mask(batch: Batch) -> pa.ChunkedArray | None:
             if by_column is None:
@@ -173,11 +174,15 @@ class Builder:
 
         return mask
 
+    def _by_column(self, expression: Expression, schema: Schema) -> ColumnFunction | None:
+        at = self._made.get(expression)
+        return column_function(expression, schema) if at is None else made_column(at)
+
     def _project(self, node: Project) -> Operator:
         schema = node.input.schema
         by_row = [self.row(e, schema) for _, e in node.columns]
         by_rows = project_function([e for _, e in node.columns], schema, self.functions)
-        by_column = [column_function(e, schema) for _, e in node.columns]
+        by_column = [self._by_column(e, schema) for _, e in node.columns]
         types = [f.type for f in node.schema.fields]
 
         def columns(batch: Batch) -> pa.Table:

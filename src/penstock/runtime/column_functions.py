@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.model.made import failed_name, value_name
 from penstock.model.schema import VOID, DataType, Schema
 from penstock.model.text import read_timestamp
 from penstock.plan.expressions import Call, Column, Expression, Literal, walk
@@ -56,6 +57,21 @@ def column_function(expression: Expression, schema: Schema) -> ColumnFunction | 
             if any(p is None for p in parts):
                 return None
             return _call(name, expression, [p for p in parts if p is not None])
+
+
+class Unsound(Exception):
+    """Some of these rows have no value; which, and why, is found row by row."""
+
+
+def made_column(at: int) -> ColumnFunction:
+    """What was computed beside the rows."""
+
+    def apply(table: pa.Table) -> Any:
+        if pc.any(table.column(failed_name(at))).as_py():
+            raise Unsound
+        return table.column(value_name(at))
+
+    return apply
 
 
 def _is_harmless(expression: Expression) -> bool:

@@ -12,7 +12,7 @@ cut, every bucket of the first stage hears what the part shows of its stream's p
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,11 +28,13 @@ from penstock.engines.spark.wire import Note, Packet, dump, output, pack, packed
 from penstock.errors import CheckpointError, InternalError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch
+from penstock.model.made import with_made, without_made
 from penstock.model.schema import Schema
 from penstock.operators.operator import Rejected
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.state import MemoryPages
 from penstock.plan.catalog import Catalog
+from penstock.plan.native import beside_made
 from penstock.plan.nodes import Source
 from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
@@ -71,7 +73,7 @@ class JudgingMapper:
         """Packets of what a task reads, if `before` is what was known of the stream."""
         builder = Builder(self.catalog)
         showing = Showing(self.source, builder)
-        ways = [Way(self.plan, sender, builder, self.buckets, task) for sender in self._senders()]
+        ways = [Way(self.plan, sender, self.catalog, self.buckets, task) for sender in self._senders()]
         for way in ways:
             way.begin(before)
         for part in self.reader(batches):
@@ -105,11 +107,14 @@ class JudgingMapper:
 class Way:
     """The way of a stream's rows from the entrance to one exchange."""
 
-    def __init__(self, plan: Physical, sender: Physical, builder: Builder, buckets: int, task: int) -> None:
+    def __init__(self, plan: Physical, sender: Physical, catalog: Catalog, buckets: int, task: int) -> None:
         """`task` is the number of the task that reads."""
-        self.graph = QueryGraph(sender, builder)
+        (source,) = (below.node for below in sender.walk() if isinstance(below.node, Source))
+        made = plan.made_of(source.name)
+        read = with_made(source.schema, [expression.type for expression in made])
+        self.graph = QueryGraph(beside_made(sender, source.name, read), Builder(catalog, made))
         ((self.stream, (self.entrance,)),) = self.graph.sources.items()
-        self.sending, self.task = Sending(plan, sender, builder, buckets), task
+        self.sending, self.task = Sending(plan, sender, Builder(catalog), buckets), task
 
     def begin(self, before: dict[str, Any]) -> None:
         """Judge by what was known before the micro-batch."""
@@ -122,7 +127,7 @@ class Way:
 
         def reject(stream: str, operator: str | None, rejected: Rejected) -> None:
             if counts is not None or operator is not None:
-                side.take(stream, operator, rejected)
+                side.take(stream, operator, replace(rejected, batch=without_made(rejected.batch)))
 
         self.graph.side = reject
         statistics = counted(self.graph.nodes)
@@ -131,7 +136,7 @@ class Way:
         for given in self.graph.drain():
             if not isinstance(given, Batch):
                 raise InternalError("A promise was made where rows are read.", where=self.stream)
-            yield from self.sending(given, self.task)
+            yield from self.sending(without_made(given), self.task)
         out = self.sending.ids[0]
         if counts is not None:
             counts.on_time = self.entrance.statistics.rows_out - before[0]

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.model.lived_rows import LivedRows
+from penstock.model.made import join_made, with_made
 from penstock.model.schema import Schema
+from penstock.plan.expressions import Expression
 
 PART_ROWS = 500_000
 
@@ -34,12 +36,18 @@ class PartReader:
     """Whether the last two columns hold why records could not be parsed, and their text."""
     lived: tuple[LivedRows, Schema] | None = None
     """Which columns tell lives, and the columns as they are read, where rows have lives of their own."""
+    made: tuple[Expression, ...] = ()
+    """What has been computed beside the rows; its columns come behind the stream's own."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
         """Neighbouring Arrow batches as one part of at most so many rows."""
         for table in _tables(batches):
             sound, corrupt = self._corrupt(table)
-            batch, dead = self._conformed(sound)
+            own = sound.num_columns - 2 * len(self.made)
+            batch, dead = self._conformed(sound.select(range(own)))
+            if self.made:
+                columns = sound.columns[own:] if len(batch) == len(sound) else None  # who is missing is not known here
+                batch = join_made(batch, with_made(self.schema, [e.type for e in self.made]), columns)
             yield Part(batch, corrupt + dead, table.num_rows)
 
     def _conformed(self, table: pa.Table) -> tuple[Batch, list[DeadLetter]]:
@@ -61,7 +69,7 @@ class PartReader:
             bad.column(bad.num_columns - 2).to_pylist(), bad.column(bad.num_columns - 1).to_pylist(), strict=True
         )
         dead = [DeadLetter(reason, text) for reason, text in said]
-        return table.filter(pc.is_null(texts)).select(table.column_names[:-2]), dead
+        return table.filter(pc.is_null(texts)).select(range(table.num_columns - 2)), dead
 
 
 def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.buckets import default_buckets
-from penstock.engines.spark.files import CORRUPT
 from penstock.engines.spark.host import BatchHost
 from penstock.engines.spark.judging import JudgingMapper
 from penstock.engines.spark.mapper import ControlMapper, Mapper
+from penstock.engines.spark.native_columns import read_with_made
 from penstock.engines.spark.parts import PartReader
 from penstock.engines.spark.processor import GraphProcessor
 from penstock.engines.spark.readers import CONTROL, loaded
@@ -136,7 +136,8 @@ class Hosted:
         for name, entrance in self.entrances.items():
             node, source = entrance.node, self.sources[name.lower()]
             assert isinstance(node, Source)
-            reader = PartReader(node.schema, source.corrupt_reason is not None, source.lived)
+            made = self.planned.made_of(name)
+            reader = PartReader(node.schema, source.corrupt_reason is not None, source.lived, made)
             mapper: Mapper | JudgingMapper
             if self.planned.stages:
                 assert self.home is not None
@@ -144,11 +145,7 @@ class Hosted:
                 mapper = JudgingMapper(self.planned, node, self.catalog, self.buckets, reader, self.late_schema, log)
             else:
                 mapper = Mapper(node, self.catalog, entrance.distribution.keys, self.buckets, reader)
-            read = node.schema if source.lived is None else source.lived[1]
-            columns: list[Any] = [f"`{n}`" for n in read.names]
-            if source.corrupt_reason is not None:
-                columns += [source.corrupt_reason, CORRUPT]
-            frames.append(source.frame.select(*columns).mapInArrow(_function(mapper), PACKED))
+            frames.append(read_with_made(source, made, self.catalog).mapInArrow(_function(mapper), PACKED))
         return reduce(DataFrame.union, frames)
 
     def output(self, tagged: DataFrame, kind: str) -> DataFrame:

@@ -1,0 +1,54 @@
+"""Where rows are read: which expressions are computed before rows go to Python.
+
+Those of selections, and of the first projection, over columns as they are read. Whether it is better is said by the
+engine, which knows what each side can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from penstock.model.schema import Schema
+from penstock.plan.expressions import Expression
+from penstock.plan.nodes import Project, Select, Source
+from penstock.plan.physical import Physical
+
+Better = Callable[[Expression, Schema], bool]
+
+
+def with_native(planned: Physical, better: Better) -> Physical:
+    """The plan, in which nodes that are cut off from those with state say what is computed before."""
+    if not planned.stages:
+        return planned
+    return _marked(planned, better)
+
+
+def _marked(planned: Physical, better: Better) -> Physical:
+    inputs = tuple(_marked(below, better) for below in planned.inputs)
+    return _own(replace(planned, inputs=inputs), better)
+
+
+def _own(planned: Physical, better: Better) -> Physical:
+    node = planned.node
+    if planned.stage or not isinstance(node, Select | Project) or not _is_read(planned.inputs[0]):
+        return planned
+    expressions = [node.predicate] if isinstance(node, Select) else [e for _, e in node.columns]
+    native = dict.fromkeys(e for e in expressions if better(e, node.input.schema))
+    return replace(planned, native=tuple(native))
+
+
+def _is_read(planned: Physical) -> bool:
+    """Whether columns are as they were read."""
+    while isinstance(planned.node, Select):
+        (planned,) = planned.inputs
+    return isinstance(planned.node, Source)
+
+
+def beside_made(planned: Physical, stream: str, schema: Schema) -> Physical:
+    """A part of a plan over a stream that has more columns than it knows: those that were computed."""
+    node = planned.node
+    if isinstance(node, Source):
+        return replace(planned, node=replace(node, fields=schema)) if node.name == stream else planned
+    inputs = tuple(beside_made(below, stream, schema) for below in planned.inputs)
+    return replace(planned, node=node.with_inputs(*(below.node for below in inputs)), inputs=inputs)
