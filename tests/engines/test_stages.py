@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
-from penstock.engines.spark.wire import load
+from penstock.engines.spark.statistics import summed
+from penstock.engines.spark.wire import load, unpack
 from penstock.model.batch import Row, table_of
 from penstock.model.changelog import ResultForm
 from penstock.model.progress import Progress
@@ -21,11 +22,12 @@ from penstock.model.schema import schema_of
 from penstock.model.tdb import TDB
 from penstock.model.time import END_OF_TIME
 from penstock.operators.aggregates import partial_forms
+from penstock.operators.relational import distinct
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Call
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.evaluators import Trial, observable, tdb_of_table
-from tests.engines.hosted import HostedPlan, Said, bodies, tables
+from tests.engines.hosted import HostedPlan, Said, bodies, packets_of, tables
 from tests.profiles import examples
 
 pytestmark = pytest.mark.spark  # the host is pyspark's; no session is started
@@ -125,8 +127,9 @@ def test_stages_come_to_what_the_oracle_says(case: str, data: st.DataObject) -> 
     trial = Trial.of(sql, [data.draw(streams(name, progress)) for name in "sz"], Catalog())
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans(), "partials however few rows there are"):
-            patch.setattr(partial_forms, "FEW", 1)
-            patch.setattr(partial_forms, "WORTH", 2)
+            for module in (partial_forms, distinct):
+                patch.setattr(module, "FEW", 1)
+                patch.setattr(module, "WORTH", 2)
         is_native = data.draw(st.booleans(), "expressions are computed beside the rows")
         hosted = HostedPlan(
             trial.plan,
@@ -281,3 +284,18 @@ def test_expressions_over_what_a_projection_made_are_not_computed_before() -> No
     hosted = HostedPlan(query.plan, query.catalog, 2, staged=True, native=lambda e: isinstance(e, Call))
     assert sorted(map(str, hosted.planned.made_of("s"))) == ["((i % 3) = 1)", "(i % 5)"]
     assert hosted.planned.made_of("other") == ()
+
+
+def test_rows_that_are_equal_travel_once_and_are_counted_all() -> None:
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(3))
+    query: Any = flow.query("SELECT DISTINCT ts, d FROM s")
+    rows = [(at % 7, "abc"[at % 3], at, [0.0, -0.0, math.nan, None][at % 4], None) for at in range(1000)]
+    hosted = HostedPlan(query.plan, query.catalog, 2, staged=True)
+    packets = packets_of(hosted.mappers["s"].judged(table_of(SCHEMA, rows).to_batches(), {}, 0))
+    sent = sum(unpack(packet.body).num_rows for packet in packets if packet.kind == "rows")
+    assert sent <= 7 * 4
+    said = hosted.run(table_of(SCHEMA, rows))
+    assert rows_in(said, "result") == 7 * 3  # both zeros are one value
+    taken = summed(None, map(load, bodies(said, "operators")))[hosted.planned.identity]
+    assert taken["rows_in"] == 1000
+    assert taken["rows_out"] == 21

@@ -1,7 +1,7 @@
 """What leaves a stage, or the place where rows are read, for a later stage: an exchange at its near end.
 
 Rows go to the buckets that the exchange says, as few entries per pane and group where the aggregate behind it can take
-those; promises go to every bucket.
+those, and each once where it is only asked which there are; promises go to every bucket.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import pyarrow as pa
 
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.routing import Router, spread
-from penstock.engines.spark.wire import BOUNDS, PARTIALS, ROWS, Packet, dump, pack
+from penstock.engines.spark.statistics import OPERATORS
+from penstock.engines.spark.wire import BOUNDS, PARTIALS, ROWS, Packet, dump, output, pack
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.operators.aggregates.partial_forms import PartialForm, partial_form
-from penstock.plan.nodes import WindowAggregate
+from penstock.operators.relational.distinct import first_of_equal
+from penstock.plan.nodes import Distinct, WindowAggregate
 from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 
@@ -32,7 +34,9 @@ class Sending:
         self.ids = bucket_ids(buckets)
         distribution, functions = sender.exchange.distribution, builder.functions
         self._route = Router(distribution, sender.node.schema, functions, buckets)
-        self._form = _form(plan, sender, builder)
+        consumer = next((above for above in plan.walk() if any(below is sender for below in above.inputs)), None)
+        self._form = _form(consumer, builder)
+        self._distinct = consumer.identity if consumer is not None and isinstance(consumer.node, Distinct) else None
         if self._form is not None:
             self._route_entries = Router(distribution, self._form.keys, functions, buckets)
 
@@ -40,6 +44,11 @@ class Sending:
         """Rows, or what they come to; `here` is the number of the bucket or task that sends."""
         if not len(batch):
             return
+        if self._distinct is not None:
+            given, batch = batch, first_of_equal(batch)
+            if len(batch) < len(given):
+                left_out = {self._distinct: {"rows_in": len(given) - len(batch)}}
+                yield output(OPERATORS, dump(left_out), self.ids[0])
         entries = self._form.of(batch) if self._form is not None else None
         if entries is None or self._form is None:
             yield from self._packets(ROWS, batch.table, self._route(batch, here))
@@ -59,9 +68,8 @@ class Sending:
                 yield Packet(id_, self.stage, self.port, BOUNDS, body)
 
 
-def _form(plan: Physical, sender: Physical, builder: Builder) -> PartialForm | None:
-    """How rows are brought down for the aggregate that the sender feeds, if it feeds one."""
-    for above in plan.walk():
-        if any(below is sender for below in above.inputs) and isinstance(above.node, WindowAggregate):
-            return partial_form(builder.operator(above))
-    return None
+def _form(consumer: Physical | None, builder: Builder) -> PartialForm | None:
+    """How rows are brought down for the aggregate that they go to, if they go to one."""
+    if consumer is None or not isinstance(consumer.node, WindowAggregate):
+        return None
+    return partial_form(builder.operator(consumer))

@@ -1,5 +1,7 @@
 """DupElim: of equal rows of one instant the first is kept; punctuation says what can be forgotten (thesis 8.2).
 
+Before rows are sent to where the state is, those that are equal among themselves can be left out (`first_of_equal`).
+
 State: the payloads seen per instant, in pages of neighbouring instants, so that a bound gives up whole pages.
 """
 
@@ -7,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
@@ -16,6 +21,31 @@ from penstock.model.values import canonical
 from penstock.operators.operator import Operator, Outputs
 
 Seen = dict[int, set[Row]]
+
+
+FEW = 256
+SAMPLE = 1 << 14
+WORTH = 0.75
+"""Different rows among those of a sample from which on it is not looked for equal ones."""
+
+
+def first_of_equal(batch: Batch) -> Batch:
+    """The rows of a batch without those that are equal to an earlier one; all of them where it is not worth it."""
+    size = min(len(batch), SAMPLE)
+    if size < FEW or not batch.columnar or any(pa.types.is_null(c.type) for c in batch.table.columns):
+        return batch
+    names = [f.name for f in batch.schema.fields if not f.hidden or f.name == batch.schema.time]
+    compared = batch.table.select(names)
+    if len(_firsts(compared.slice(0, size))) > WORTH * size:
+        return batch
+    return Batch(batch.schema, table=batch.table.take(pa.array(np.sort(_firsts(compared)))))
+
+
+def _firsts(table: pa.Table) -> np.ndarray:
+    """Where the first of equal rows are."""
+    numbered = table.append_column("\0place", pa.array(np.arange(len(table))))
+    grouped = numbered.group_by(table.column_names, use_threads=False).aggregate([("\0place", "min")])
+    return np.asarray(grouped.column("\0place_min").to_numpy())
 
 
 class DistinctOperator(Operator):
