@@ -221,9 +221,15 @@ def test_a_constant_is_no_key_to_spread_by() -> None:
     assert planned(sql, progress=pk.bounded(3)).stages == 2
 
 
+@pytest.mark.parametrize("partials", [False, True])
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-def test_results_go_where_they_went_whoever_comes_first(order: tuple[int, ...]) -> None:
+def test_results_go_where_they_went_whoever_comes_first(
+    order: tuple[int, ...], partials: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The sum of 0.1, 0.2 and 0.3 depends on the order in which they are added, and is what rows meet by next."""
+    if partials:
+        monkeypatch.setattr(partial_forms, "FEW", 1)
+        monkeypatch.setattr(partial_forms, "WORTH", 2)
     flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(3))
     query: Any = flow.query(
         "SELECT x, count(*) AS n [RANGE 6, SLIDE 6, WA window_end] FROM "
