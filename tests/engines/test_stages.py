@@ -25,6 +25,7 @@ from penstock.operators.aggregates import partial_forms
 from penstock.operators.relational import distinct
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Call
+from penstock.plan.nodes import WindowAggregate
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.evaluators import Trial, observable, tdb_of_table
 from tests.engines.hosted import HostedPlan, Said, bodies, packets_of, tables
@@ -199,6 +200,9 @@ def test_a_group_that_has_most_rows_sends_a_few_numbers() -> None:
     sent = [p for b in mapper.judged(table_of(SCHEMA, rows).to_batches(), {}, 0) for p in b.to_pylist()]  # type: ignore[union-attr]
     assert {p["kind"] for p in sent if p["stage"] == 1} == {"partials", "note"}
     assert sum(len(p["body"]) for p in sent) < 10_000
+    told = summed(None, map(load, bodies(hosted.run(table_of(SCHEMA, rows)), "operators")))
+    (aggregate,) = (p for p in hosted.planned.walk() if isinstance(p.node, WindowAggregate))
+    assert told[aggregate.identity]["rows_in"] == 5000
 
 
 def test_a_function_of_a_group_says_nothing_of_where_the_group_is() -> None:
