@@ -14,6 +14,7 @@ import numpy as np
 
 from penstock.model.batch import Batch
 from penstock.operators.aggregates.measures import Array, Measure, values_of
+from penstock.operators.aggregates.moments import Known
 from penstock.operators.aggregates.pane_numbers import Pane, compress, in_order
 from penstock.operators.aggregates.slide import Slide
 
@@ -78,13 +79,17 @@ class Cells:
         cells = np.flatnonzero(rows)
         all_there = len(cells) == size
         numbers: list[Array] = [rows if all_there else rows[cells]]
+        sums: dict[int | None, Array] = {}
         for measure in self.measures[1:]:
             values, valid = columns.get(measure.column, (None, None))
             if measure.kind == "distinct" or (measure.kind == "count" and valid is None):
                 numbers.append(numbers[0])
-            else:
-                made = measure.gather(slots, size, values, valid, wide=state.is_wide(measure))
-                numbers.append(made if all_there else made[cells])
+                continue
+            known = Known(None if valid is not None else rows, sums.get(measure.column))
+            made = measure.gather(slots, size, values, valid, wide=state.is_wide(measure), known=known)
+            if measure.kind == "sum" and made.dtype == np.int64:
+                sums[measure.column] = made
+            numbers.append(made if all_there else made[cells])
         return cells, numbers
 
     def _by_runs(self, columns: Columns, slots: Array, state: Slide) -> Pane:

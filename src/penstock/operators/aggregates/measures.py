@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 
 from penstock.model.batch import Batch, ticks_of
 from penstock.model.schema import DataType
-from penstock.operators.aggregates.functions import Spread, combine_moments
+from penstock.operators.aggregates.functions import Spread
+from penstock.operators.aggregates.moments import NOTHING_KNOWN, Known, combined, gathered, gathered_runs, lowered
 
 Array = np.ndarray
 Kind = Literal["rows", "count", "sum", "min", "max", "moments", "distinct"]
@@ -27,8 +28,6 @@ Lowering = Literal["count", "distinct", "sum", "mean", "extreme", "spread"]
 """What is made of a measure: itself, the sum if SQL can hold it, the sum divided by the count, a spread of moments."""
 Combine = Callable[[Array, Array], Array]
 SAFE = 2**62
-FEW = 4
-"""So few groups are joined one by one, since an operation on arrays costs as much as some on numbers."""
 
 
 def infinite() -> np.errstate:
@@ -72,7 +71,7 @@ class Measure:
     @property
     def combine(self) -> Combine:
         """How two numbers of a group become one."""
-        return _combine_moments if self.kind == "moments" else self._ufunc
+        return combined if self.kind == "moments" else self._ufunc
 
     @property
     def _ufunc(self) -> np.ufunc:
@@ -93,8 +92,20 @@ class Measure:
             return values
         return np.concatenate([values, self.neutral(size - len(values), wide=values.dtype == object)])
 
-    def gather(self, slots: Array, size: int, values: Array | None, valid: Array | None, *, wide: bool) -> Array:
-        """The numbers of a batch: rows with the same slot become one. `valid` None means that there are no nulls."""
+    def gather(
+        self,
+        slots: Array,
+        size: int,
+        values: Array | None,
+        valid: Array | None,
+        *,
+        wide: bool,
+        known: Known = NOTHING_KNOWN,
+    ) -> Array:
+        """The numbers of a batch: rows with the same slot become one. `valid` None means that there are no nulls.
+
+        What is `known` of the slots already, by other measures of the same column, is not gathered again.
+        """
         if valid is not None and self.kind not in ("rows", "distinct"):
             slots = slots[valid]
             values = values[valid] if values is not None else None
@@ -102,7 +113,7 @@ class Measure:
             return np.bincount(slots, minlength=size)
         assert values is not None
         if self.kind == "moments":
-            return _gather_moments(slots, size, values.astype(np.float64))
+            return gathered(slots, size, values, known)
         total = self.neutral(size, wide=wide)
         if self.kind == "sum" and self.is_float:
             return np.bincount(slots, weights=values, minlength=size)
@@ -119,66 +130,13 @@ class Measure:
             return np.add.reduceat(valid.astype(np.int64), starts)
         assert values is not None
         if self.kind == "moments":
-            return _runs_of_moments(starts, values.astype(np.float64), valid)
+            return gathered_runs(starts, values.astype(np.float64), valid)
         if wide:
             values = values.astype(object)
         if valid is not None:
             values = np.where(valid, values, self.identity)
         with np.errstate(invalid="ignore"):  # NaN is a value here
             return values.copy() if len(starts) == rows else self._ufunc.reduceat(values, starts)
-
-
-def _combine_moments(left: Array, right: Array) -> Array:
-    if len(left) <= FEW:
-        pairs = zip(left.tolist(), right.tolist(), strict=True)
-        joint = [b if not a[0] else a if not b[0] else combine_moments(a, b) for a, b in pairs]
-        return np.array(joint, np.float64).reshape(len(left), 3)
-    n_left, n_right = left[:, 0], right[:, 0]
-    joined = np.empty_like(left)
-    n = np.add(n_left, n_right, out=joined[:, 0])
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        delta = right[:, 1] - left[:, 1]
-        step = delta * n_right
-        step /= n
-        np.add(left[:, 1], step, out=joined[:, 1])
-        delta *= step
-        delta *= n_left
-        delta += left[:, 2]
-        np.add(delta, right[:, 2], out=joined[:, 2])
-    # Beside nothing, moments stay as they are, even infinite ones.
-    if not n_right.all():
-        alone = n_right == 0
-        joined[alone] = left[alone]
-    if not n_left.all():
-        alone = n_left == 0
-        joined[alone] = right[alone]
-    return joined
-
-
-def _gather_moments(slots: Array, size: int, values: Array) -> Array:
-    n = np.bincount(slots, minlength=size).astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        total = np.bincount(slots, weights=values, minlength=size)
-        mean = np.divide(total, n, out=np.zeros(size), where=n > 0)
-        apart = mean[slots]
-        np.subtract(values, apart, out=apart)
-        apart *= apart
-        squares = np.bincount(slots, weights=apart, minlength=size)
-    return np.stack([n, mean, squares], axis=1)
-
-
-def _runs_of_moments(starts: Array, values: Array, valid: Array | None) -> Array:
-    rows = len(values)
-    lengths = np.diff(starts, append=rows)
-    n = lengths.astype(np.float64) if valid is None else np.add.reduceat(valid.astype(np.float64), starts)
-    with np.errstate(invalid="ignore", over="ignore"):
-        total = np.add.reduceat(values if valid is None else np.where(valid, values, 0.0), starts)
-        mean = np.divide(total, n, out=np.zeros(len(starts)), where=n > 0)
-        apart = np.repeat(mean, lengths)
-        np.subtract(values, apart, out=apart)
-        apart *= apart
-        squares = np.add.reduceat(apart if valid is None else np.where(valid, apart, 0.0), starts)
-    return np.stack([n, mean, squares], axis=1)
 
 
 def values_of(batch: Batch, column: int) -> tuple[Array, Array | None]:
@@ -221,7 +179,7 @@ class Result:
         if self.lowering in ("count", "distinct"):
             return pa.array(values, pa.int64())
         if self.spread is not None:
-            return _lower_spread(values, self.spread)
+            return lowered(values, self.spread)
         empty = counts == 0
         if self.lowering == "mean":
             with np.errstate(invalid="ignore", divide="ignore"):
@@ -232,11 +190,3 @@ class Result:
         if self.type.name == "timestamp":
             return pc.cast(pc.cast(array, pa.int64()), self.type.arrow)
         return pc.cast(array, self.type.arrow)
-
-
-def _lower_spread(moments: Array, spread: Spread) -> pa.Array:
-    degrees = moments[:, 0] - 1 if spread.sample else moments[:, 0]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        variance = moments[:, 2] / degrees
-        values = np.sqrt(variance) if spread.root else variance
-    return pa.array(values, pa.float64(), mask=degrees <= 0)
