@@ -1,8 +1,9 @@
 """The windows of panes, one after the other, each as the total of its panes.
 
 A total slides over the panes (`sliding_total`), so a window costs its groups and the panes that enter and leave. A
-window is a block; a run of windows that hold the same panes has one total, which is repeated.
-Windows that hold no pane are passed over, however many there are. Each block has the groups of its window alone.
+window is a block; a run of windows that hold the same panes has one total, which is repeated. Many windows of few
+groups are made at once (`many_windows`), as one block. Windows that hold no pane are passed over, however many there
+are. A block has the groups of its windows alone.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from penstock.operators.aggregates.emission import PORTION
+from penstock.operators.aggregates.many_windows import ManyWindows
 from penstock.operators.aggregates.pane_numbers import Pane
 from penstock.operators.aggregates.slide import Slide
 from penstock.operators.aggregates.sliding_total import SlidingTotal
@@ -32,11 +35,19 @@ class PaneWindows:
     window: Sliding
     sliding: SlidingTotal
 
+    @cached_property
+    def _many(self) -> ManyWindows:
+        return ManyWindows(self.window, self.sliding.measures)
+
     def blocks(self, state: Slide, end: int, pages: Pages, size: int) -> Iterator[Block]:
         """The windows that have groups, in blocks; `size` groups have a code, and the panes are in `pages`."""
         wid = self.window.first_of_pane(state.panes[0])
         if state.closed is not None:
             wid = max(wid, state.closed)
+        while (many := self._together(state, wid, end, pages, size)) is not None:
+            wid, block = many
+            if len(block[0]):  # panes may lie between windows
+                yield block
         while wid < end:
             lo = bisect_left(state.panes, self.window.first_pane(wid))
             hi = bisect_left(state.panes, self.window.end_pane(wid))
@@ -55,6 +66,21 @@ class PaneWindows:
             else:
                 yield np.full(len(window[0]), wid), *window
                 wid += 1
+
+    def _together(self, state: Slide, wid: int, end: int, pages: Pages, size: int) -> tuple[int, Block] | None:
+        """The next windows as one block, where they are many and the groups few, and which one comes after them.
+
+        A total over panes is then begun anew.
+        """
+        if self.sliding.values.columns:
+            return None
+        end = min(end, wid + max(PORTION // size, 1))
+        lo = bisect_left(state.panes, self.window.first_pane(wid))
+        hi = bisect_left(state.panes, self.window.end_pane(end - 1))
+        if not self._many.suit(wid, end, hi - lo, size):
+            return None
+        self.sliding.begin_anew(state.totals, pages)
+        return end, self._many.block(wid, end, state.panes[lo:hi], size, pages)
 
     def _next_change(self, panes: list[int], lo: int, hi: int) -> int:
         """The first window after one with these panes that has others."""

@@ -108,6 +108,11 @@ class SlidingTotal:
         else:
             self.values.drop(None, pane, left[0], pages, self._places)
 
+    def begin_anew(self, totals: Totals, pages: Pages) -> None:
+        """No pane is in the total any more."""
+        self._give_up_stack(totals, len(totals.stack), pages)
+        vars(totals).update(vars(Totals()))
+
     def _forget_notes(self, totals: Totals, pages: Pages) -> None:
         self._give_up_stack(totals, len(totals.stack), pages)
         totals.entered, totals.leaving, totals.turned = {}, {}, None
