@@ -7,6 +7,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,3 +101,33 @@ def test_many_groups_are_told_apart_as_the_table_grows() -> None:
         assert np.array_equal(table.words[0].values[found], words)
     assert len(table) == 45_000
     assert (table.encode([np.arange(5) * 1024 + 1], adds=False) == UNKNOWN).all()
+
+
+WORDS = st.integers(0, 3) | st.sampled_from([-(2**63), 2**63 - 1])
+
+
+@given(
+    st.integers(1, 3).flatmap(lambda width: st.lists(st.lists(st.tuples(*[WORDS] * width), min_size=1, max_size=90)))
+)
+def test_rows_that_are_close_together_have_the_codes_that_they_have_among_others(batches: list[Any]) -> None:
+    for rows in batches:
+        table = WordTable(len(rows[0]))
+        words = [np.array(word) for word in zip(*rows, strict=True)]
+        codes = table.encode_close(words)
+        assert len(set(zip(rows, codes.tolist(), strict=True))) == len(set(rows)) == len(table)
+        assert table.encode(words, adds=False).tolist() == codes.tolist()
+
+
+@given(
+    st.sampled_from(["a", "日本", ""]),
+    st.integers(0, 200),
+    st.lists(st.tuples(st.integers(0, 199), st.none() | st.text())),
+)
+def test_texts_that_are_nearly_all_the_same(usual: str, start: int, others: list[tuple[int, str | None]]) -> None:
+    texts: list[str | None] = ["before", *[usual] * 200]
+    for at, text in others:
+        texts[at] = text
+    column = pa.chunked_array([pa.array(texts, pa.string())[start:]])
+    codes = GroupCodes(schema_with(("string",)))
+    found = codes.encode([column], len(column)).tolist()
+    assert [codes.keys[code] for code in found] == [(text,) for text in texts[start:]]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.operators.aggregates.measures import Measure
-from penstock.operators.aggregates.pane_numbers import Pane, in_order, put_in_pane, read_pane, runs_of
+from penstock.operators.aggregates.pane_numbers import Pane, different, in_order, put_in_pane, read_pane, runs_of
 from penstock.operators.state import MemoryPages
 
 MEASURES = (Measure("rows"), Measure("sum", 0), Measure("max", 0), Measure("count", 0))
@@ -43,3 +43,8 @@ def test_numbers_in_order_say_where_they_stood(numbers: list[int]) -> None:
     ordered, order = in_order(np.array(numbers))
     assert ordered.tolist() == sorted(numbers)
     assert order.tolist() == sorted(range(len(numbers)), key=lambda at: numbers[at])
+
+
+@given(st.lists(st.integers(0, 99), min_size=1), st.sampled_from([100, 10**12]))
+def test_different_numbers_come_once_and_in_order(numbers: list[int], size: int) -> None:
+    assert different(np.array(numbers), size).tolist() == sorted(set(numbers))

@@ -21,7 +21,7 @@ from penstock.model.schema import BIGINT, Field, Schema
 from penstock.operators.aggregates.cells import FAR
 from penstock.operators.aggregates.group_codes import FEW_KEYS, GroupCodes, array_of
 from penstock.operators.aggregates.measures import Array, Measure
-from penstock.operators.aggregates.pane_numbers import compress, in_order, put_in_pane, read_pane, runs_of
+from penstock.operators.aggregates.pane_numbers import compress, different, put_in_pane, read_pane, runs_of
 from penstock.operators.aggregates.totals import Totals
 from penstock.operators.state import Pages
 
@@ -110,8 +110,7 @@ class DistinctValues:
         pages.put(f"v{at}", table)
         first = int(panes.min())
         present, places = compress(panes - first)
-        ordered, _ = in_order(places * len(table) + pairs)
-        once = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+        once = different(places * len(table) + pairs, len(present) * len(table))
         edges = np.searchsorted(once, np.arange(len(present) + 1) * len(table)).tolist()
         for place, pane in enumerate((present + first).tolist()):
             own = once[edges[place] : edges[place + 1]] - place * len(table)

@@ -57,12 +57,9 @@ class GroupCodes:
 
     def encode(self, columns: Sequence[Column], rows: int) -> Array:
         """The code of every row; groups that are new get one."""
-        if not columns:
-            return self._rows.encode_close(np.zeros(rows, np.int64))
-        if self._alone is None and len(self._types) == 1:
-            words = self._words(columns, adds=True)
-            return self._rows.encode_close(words[0]) if len(words) == 1 else self._rows.encode(words)
-        return self._encode(columns, adds=True)
+        if self._alone is not None:
+            return self._encode(columns, adds=True)
+        return self._rows.encode_close(self._words(columns, adds=True) if columns else [np.zeros(rows, np.int64)])
 
     def encode_keys(self, keys: Sequence[Key]) -> Array:
         """The codes of some groups; those that are new get one. Few at a time, as of single rows, are remembered."""
@@ -128,7 +125,10 @@ class GroupCodes:
         """The words of a column, and where it is null, if there is no word for that; None if nowhere."""
         texts = self._texts[at]
         if texts is not None:
-            values, indices = _distinct(column)
+            whole = _one_chunk(column)
+            if _is_constant(whole):
+                return np.full(len(whole), texts.encode(_as_text(whole[:1]), adds=adds)[0]), None
+            values, indices = _distinct(whole)
             return texts.encode(_as_text(values), adds=adds)[indices], None
         if not column.null_count:
             return _words_of(column), None
@@ -242,9 +242,18 @@ def _one_chunk(column: Column) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _distinct(column: Column) -> tuple[pa.Array, Array]:
+def _is_constant(values: pa.Array) -> bool:
+    """Whether all values are the same one; that a few of them are is looked at first."""
+    if len(values) < FEW_KEYS or values.null_count:
+        return False
+    first = values[0]
+    is_likely = first == values[len(values) // 2] == values[-1]
+    return bool(is_likely and pc.all(pc.equal(values, first)).as_py())
+
+
+def _distinct(values: pa.Array) -> tuple[pa.Array, Array]:
     """The different values of a column, null among them, and for each row which it has."""
-    encoded = _one_chunk(pc.dictionary_encode(_one_chunk(column), null_encoding="encode"))
+    encoded = pc.dictionary_encode(values, null_encoding="encode")
     return encoded.dictionary, np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
 
 

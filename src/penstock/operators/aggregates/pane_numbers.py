@@ -105,3 +105,14 @@ def in_order(numbers: Array) -> tuple[Array, Array]:
         return packed >> bits, packed & ((1 << bits) - 1)
     order = np.argsort(numbers, kind="stable")
     return numbers[order], order
+
+
+def different(numbers: Array, size: int) -> Array:
+    """The different ones of some numbers from 0 to below `size`, ascending."""
+    if size <= max(4 * len(numbers), 1 << 16):
+        seen = np.zeros(size, np.bool_)
+        seen[numbers] = True
+        return np.flatnonzero(seen)
+    ordered: Array = np.sort(numbers)
+    once: Array = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    return once

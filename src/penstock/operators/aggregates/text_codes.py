@@ -100,8 +100,8 @@ class TextCodes:
 
     def _keep(self, large: pa.Array) -> None:
         ends, data = _parts(large)
-        self._ends.append(ends[1:] - ends[0] + len(self._bytes))
-        self._bytes.append(data[ends[0] : ends[-1]])
+        self._ends.append(ends[1:] + len(self._bytes))
+        self._bytes.append(data)
 
     def _kept(self) -> pa.Array:
         buffers = [None, pa.py_buffer(self._ends.values), pa.py_buffer(self._bytes.values)]
@@ -113,12 +113,14 @@ class TextCodes:
 
 
 def _parts(texts: pa.Array) -> tuple[Array, Array]:
-    """Where each text begins and the last one ends, and the bytes."""
+    """Where each text begins and the last one ends, and the bytes: of these texts alone, which may be some of many."""
     _, offsets, data = texts.buffers()
     if offsets is None or not len(texts):
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
     ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return ends, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if data is None:
+        return ends, np.zeros(0, np.uint8)
+    return ends - ends[0], np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
 
 
 def hashed(ends: Array, data: Array) -> Array:

@@ -11,6 +11,7 @@ when it is full. Kept: the words, and four to eight bytes a code.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 
@@ -52,20 +53,29 @@ class WordTable:
             kept.append(given)
         self._rebuild(_room_for(len(self)))
 
-    def encode_close(self, words: Array) -> Array:
-        """The code of every row of one word; those that are close together are looked up once each."""
-        if not len(words):
+    def encode_close(self, words: Sequence[Array]) -> Array:
+        """As `encode`; rows whose words are close together are looked up once each."""
+        rows = len(words[0])
+        if not rows:
             return np.zeros(0, np.int64)
-        least = int(words.min())
-        span = int(words.max()) - least + 1
-        if span > len(words):
-            return self.encode([words])
-        places = words - least
-        seen = np.zeros(span, np.bool_)
+        least = [int(word.min()) for word in words]
+        spans = [int(word.max()) - low + 1 for word, low in zip(words, least, strict=True)]
+        size = math.prod(spans)
+        if size == 1:
+            return np.full(rows, self.encode([word[:1] for word in words])[0])
+        if size > rows:
+            return self.encode(words)
+        places = words[0] - least[0]
+        for word, low, span in zip(words[1:], least[1:], spans[1:], strict=True):
+            if span > 1:
+                places *= span
+                places += word - low
+        seen = np.zeros(size, np.bool_)
         seen[places] = True
         present = np.flatnonzero(seen)
-        codes = np.zeros(span, np.int64)
-        codes[present] = self.encode([present + least])
+        codes = np.zeros(size, np.int64)
+        parts = np.unravel_index(present, spans)
+        codes[present] = self.encode([part + low for part, low in zip(parts, least, strict=True)])
         found: Array = codes[places]
         return found
 
