@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import accumulate
 from typing import Any
 from unittest import mock
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from penstock.model.progress import PerSource, Progress, bounded, ordered, per_source, punctuated
 from penstock.model.time import MIN_TICK, Domain
-from penstock.operators.progress import sources, trackers
+from penstock.operators.progress import running, sources, trackers
+from penstock.operators.progress.running import running_greatest
 from penstock.operators.progress.sources import SourcesTracker
 from penstock.operators.progress.trackers import PunctuationTracker, Tracker, tracker_for
 
@@ -165,3 +167,10 @@ def test_no_row_looks_at_all_sources() -> None:
         state = tracker.observe(state, time, "slow")
     assert tracker.bound(state) == 999
     assert looked == 0
+
+
+@given(st.integers(-20, 20), st.lists(st.integers(-20, 20), max_size=99), st.sampled_from([4, 9, 4096]))
+def test_the_greatest_so_far_is_the_same_however_long_the_run_is(start: int, times: list[int], long: int) -> None:
+    with mock.patch.object(running, "LONG", long):
+        found = running_greatest(start, np.array(times, np.int64))
+    assert found.tolist() == list(accumulate(times, max, initial=start))

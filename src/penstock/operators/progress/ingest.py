@@ -67,7 +67,9 @@ class RowIngest(Ingest):
         else:
             before, state = self.tracker.by_row(state, times, marks)
         self.pages.put("progress", state)
-        condemning, said = self._with_promises(batch, marks, np.maximum(before, self.outside()))
+        outside = self.outside()
+        linear = before if outside == MIN_TICK else np.maximum(before, outside)
+        condemning, said = self._with_promises(batch, marks, linear)
         split = self.split(batch, times, marks, condemning)
         yield from split.rejected
         if len(split.on_time):

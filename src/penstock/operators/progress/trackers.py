@@ -19,6 +19,7 @@ from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Sin
 from penstock.model.time import MIN_TICK, Domain, earlier
 from penstock.operators.progress.ahead import GuardedTracker
 from penstock.operators.progress.marks import PUNCTUATION, Marks
+from penstock.operators.progress.running import running_greatest
 from penstock.operators.progress.sources import SourcesTracker
 
 
@@ -75,14 +76,6 @@ def _greatest(times: np.ndarray) -> int:
     return int(times.max()) if len(times) else MIN_TICK
 
 
-def _running(start: int, times: np.ndarray) -> np.ndarray:
-    """The running maximum, beginning with what was there before."""
-    running = np.empty(len(times) + 1, np.int64)
-    running[0] = start
-    np.maximum.accumulate(times, out=running[1:])
-    return np.maximum(running, start, out=running)
-
-
 @dataclass(frozen=True)
 class DelayTracker:
     """The greatest time less a delay. State and summary: the greatest time."""
@@ -111,12 +104,13 @@ class DelayTracker:
 
     def by_row(self, state: int | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, int]:
         """A running maximum less the delay."""
-        running = _running(MIN_TICK if state is None else state, times)
+        running = running_greatest(MIN_TICK if state is None else state, times)
+        newest = int(running[-1])
         if int(running[0]) < MIN_TICK + self.delay:
-            before = np.where(running < MIN_TICK + self.delay, MIN_TICK, running - self.delay)
+            running = np.where(running < MIN_TICK + self.delay, MIN_TICK, running - self.delay)
         else:
-            before = running - self.delay
-        return before[:-1], int(running[-1])
+            running -= self.delay
+        return running[:-1], newest
 
 
 @dataclass(frozen=True)
@@ -170,7 +164,7 @@ class RowsTracker:
             return self._one_by_one(state, times)
         tail = np.array([t for _, t in recent], np.int64)
         sequence = np.concatenate((tail, times)).astype(np.int64)
-        running = _running(counted, sequence)
+        running = running_greatest(counted, sequence)
         bounds = running[np.maximum(np.arange(len(times) + 1) + len(tail) - self.rows, 0)]
         kept = sequence[max(len(sequence) - self.rows, 0) :].tolist()
         return bounds[:-1], (int(bounds[-1]), len(kept), [(1, t) for t in kept])
@@ -213,5 +207,5 @@ class PunctuationTracker:
     def by_row(self, state: int | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, int]:
         """A running maximum over punctuation rows."""
         carried = np.where(np.asarray(marks) == PUNCTUATION, times, MIN_TICK)
-        running = _running(self.bound(state), carried)
+        running = running_greatest(self.bound(state), carried)
         return running[:-1], int(running[-1])
