@@ -72,6 +72,28 @@ def test_every_form_of_a_batch_comes_to_the_same(
         assert results(aggregate) == by_hand([*first, *second], length, slide)
 
 
+@pytest.mark.parametrize(("length", "slide"), [(6, 2), (4, 4), (5, 3), (2, 5)])
+@given(parts=st.lists(st.tuples(st.booleans(), st.integers(0, 6), some_rows), min_size=1, max_size=5))
+def test_panes_that_a_bound_leaves_open_go_on_gathering(
+    length: int, slide: int, parts: list[tuple[bool, int, list[Any]]]
+) -> None:
+    aggregate, schema = operator(length, slide, DISTINCT)
+    bound, taken, found = 0, [], []
+    with mock.patch.object(columnar, "MIN_COLUMNAR", 1):
+        for as_rows, step, given_rows in parts:
+            on_time = [(t + bound, k, v) for t, k, v in given_rows]
+            made = in_order(schema, on_time)
+            if made:
+                aggregate.process(0, Batch(schema, made) if as_rows else Batch(schema, table=table_of(schema, made)))
+            taken += on_time
+            bound += step
+            found += [
+                row for out in aggregate.punctuate(0, linear("t", bound)) if isinstance(out, Batch) for row in out.rows
+            ]
+            assert sorted(found) == [row for row in by_hand(taken, length, slide) if row[2] <= bound]
+    assert sorted([*found, *results(aggregate)]) == by_hand(taken, length, slide)
+
+
 def test_panes_that_were_made_elsewhere_are_taken_as_they_are() -> None:
     aggregate, schema = operator()
     keys = [table_of(schema, in_order(schema, [(0, k, 0) for k in "aab"])).column("k")]

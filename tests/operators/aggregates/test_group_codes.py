@@ -118,6 +118,18 @@ def test_rows_that_are_close_together_have_the_codes_that_they_have_among_others
         assert table.encode(words, adds=False).tolist() == codes.tolist()
 
 
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=70)), max_size=4))
+def test_rows_have_the_same_code_by_themselves_and_together(parts: list[tuple[bool, list[tuple[int, int]]]]) -> None:
+    table = WordTable(2)
+    known: dict[tuple[int, int], int] = {}
+    for by_itself, rows in parts:
+        words = [np.array(word) for word in zip(*rows, strict=True)]
+        found = [table.encode_one(row) for row in rows] if by_itself else table.encode(words).tolist()
+        for row, code in zip(rows, found, strict=True):
+            assert known.setdefault(row, code) == code
+    assert sorted(known.values()) == list(range(len(table)))
+
+
 @given(
     st.sampled_from(["a", "日本", ""]),
     st.integers(0, 200),

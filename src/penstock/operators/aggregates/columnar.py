@@ -31,7 +31,7 @@ from penstock.operators.aggregates.measures import Array, Measure, Result, infin
 from penstock.operators.aggregates.pane_numbers import Pane, as_one, put_in_pane, read_pane, runs_of
 from penstock.operators.aggregates.pane_windows import PaneWindows
 from penstock.operators.aggregates.row_code import Groups, absorber
-from penstock.operators.aggregates.row_tables import RowTables
+from penstock.operators.aggregates.row_tables import RowTables, as_cells
 from penstock.operators.aggregates.slide import Slide
 from penstock.operators.aggregates.sliding_total import SlidingTotal
 from penstock.operators.aggregates.window_tables import Block, WindowTables
@@ -121,32 +121,25 @@ class ColumnarAggregate(Operator):
             self._next_look = 2 * len(pending)  # so that looking costs no more than there is
         return pending.setdefault(pane, {})
 
-    def _settle(self) -> None:
-        """Move what was gathered row by row into the panes."""
+    def _settle(self, end: int | None = None) -> None:
+        """Move what was gathered row by row into the panes, or those before `end`, while the others go on gathering."""
         pending: dict[int, Groups] = self.pages.get("pending") or {}
         self._forget_pane()
-        if not pending:
+        settling = {p: pending.pop(p) for p in list(pending) if end is None or p < end}
+        if not settling:
             return
         state = self._state()
-        for pane, groups in pending.items():
+        for pane, groups in settling.items():
             codes = self.codes.encode_keys(list(groups))
-            order = np.argsort(codes, kind="stable")
             columns = list(zip(*groups.values(), strict=True))
-            arrays: list[Array] = []
             self.sliding.values.take_sets(self.pages, pane, codes, columns)
-            for measure, column in zip(self.measures, columns, strict=True):
-                if measure.kind == "distinct":
-                    arrays.append(arrays[0])
-                    continue
-                raw = [measure.identity if number is None else number for number in column]
-                if measure.kind == "sum" and not measure.is_float:
-                    state.weigh(pane, sum(map(abs, raw)))
-                dtype = object if state.is_wide(measure) else measure.dtype
-                arrays.append(np.array(raw, dtype)[order])
             with infinite():
-                self._put_in_pane(state, pane, (codes[order], arrays))
-        self.pages.delete("pending")
-        self._next_look = FIRST_LOOK
+                self._put_in_pane(state, pane, as_cells(self.measures, codes, columns, pane, state))
+        if pending:
+            self.pages.put("pending", pending)
+        else:
+            self.pages.delete("pending")
+        self._next_look = max(FIRST_LOOK, 2 * len(pending))
         self._save(state)
 
     def _take_columns(self, batch: Batch) -> None:
@@ -217,11 +210,16 @@ class ColumnarAggregate(Operator):
         if self._has_tables_alone(state):
             yield from self._close_tables(state, bound)
         else:
-            self._settle()
+            self._settle(None if bound == END_OF_TIME else self._first_kept(bound))
             yield from self._close(self._state(), bound)
         out = END_OF_TIME if bound == END_OF_TIME else self.window.output_bound(bound)
         if self.passed_on.advance(self.pages, out):
             yield self.output_bound(out)
+
+    def _first_kept(self, bound: int) -> int:
+        """No window that a bound closes holds this pane or a later one."""
+        first_open = self.window.first(bound)
+        return max(self.window.end_pane(first_open - 1), self.window.first_pane(first_open))
 
     def feedback(self, bound: int) -> int | None:
         """Windows whose results are not needed count as closed, and what only they hold is given up."""

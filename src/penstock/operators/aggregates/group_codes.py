@@ -40,6 +40,7 @@ class GroupCodes:
         self._types = [f.type.arrow for f in schema.fields]
         self._texts = [None if _is_word(t) else TextCodes(_text_type(t)) for t in self._types]
         self._alone = self._texts[0] if len(self._texts) == 1 else None
+        self._are_words = bool(self._types) and all(_is_whole(t) for t in self._types)
         self._rows = WordTable(max(len(self._types), 1))
         self._lately: dict[Key, int] = {}
         if keys:
@@ -65,14 +66,21 @@ class GroupCodes:
         """The codes of some groups; those that are new get one. Few at a time, as of single rows, are remembered."""
         if len(keys) > FEW_KEYS:
             return self.encode(self._arrays(keys), len(keys))
-        codes = [self._lately.get(key) for key in keys]
-        if None not in codes:
-            return np.array(codes, np.int64)
-        found = self.encode(self._arrays(keys), len(keys))
+        known = [self._lately.get(key) for key in keys]
+        if None not in known:
+            return np.array(known, np.int64)
         if len(self._lately) > MOST_REMEMBERED:
             self._lately.clear()
-        self._lately.update(zip(keys, found.tolist(), strict=True))
-        return found
+        if self._are_words and all(type(value) is int for key in keys for value in key):
+            codes = [self._one(key) if code is None else code for key, code in zip(keys, known, strict=True)]
+        else:
+            codes = self.encode(self._arrays(keys), len(keys)).tolist()
+        self._lately.update(zip(keys, codes, strict=True))
+        return np.array(codes, np.int64)
+
+    def _one(self, key: Key) -> int:
+        """The code of a key that is words as it is."""
+        return self._rows.encode_one(key if len(self._rows.words) == len(key) else (*key, 0))
 
     def find(self, keys: Sequence[Key]) -> Array:
         """The codes of some groups, -1 for one that has none."""
@@ -204,6 +212,11 @@ def _is_word(arrow: pa.DataType) -> bool:
     """Whether a value fits a word as it is."""
     is_number = pa.types.is_signed_integer(arrow) or pa.types.is_boolean(arrow) or pa.types.is_floating(arrow)
     return bool(is_number or pa.types.is_date32(arrow) or pa.types.is_timestamp(arrow))
+
+
+def _is_whole(arrow: pa.DataType) -> bool:
+    """Whether its values come by themselves as the integers that are their words."""
+    return bool(pa.types.is_signed_integer(arrow) or pa.types.is_timestamp(arrow))
 
 
 def _words_of(column: Column) -> Array:

@@ -111,6 +111,20 @@ class WordTable:
             waiting = waiting[~done]
         return codes
 
+    def encode_one(self, row: Sequence[int]) -> int:
+        """The code of one row, which is given one if it has none; without arrays, which cost more than a few rows."""
+        self._grow(1)
+        last = len(self._places) - 1
+        place = _hash(row) & last
+        while (code := int(self._places[place])) >= 0:
+            if all(kept.values[code] == word for kept, word in zip(self.words, row, strict=True)):
+                return code
+            place = (place + 1) & last
+        self._places[place] = code = len(self)
+        for kept, word in zip(self.words, row, strict=True):
+            kept.append(np.array([word], np.int64))
+        return code
+
     def _are(self, codes: Array, words: Sequence[Array]) -> Array:
         """Whether the rows with these codes have these words; what is said of no code means nothing."""
         if not len(self):
@@ -170,3 +184,13 @@ def _hashed(words: Sequence[Array]) -> Array:
     mixed *= _STIR
     mixed ^= mixed >> np.uint64(32)
     return mixed
+
+
+def _hash(row: Sequence[int]) -> int:
+    """The same of one row."""
+    mix, whole = int(_MIX), (1 << 64) - 1
+    mixed = ((row[0] & whole) ^ int(SEED)) * mix & whole
+    for word in row[1:]:
+        mixed = ((mixed ^ mixed >> 32) + word) * mix & whole
+    mixed = (mixed ^ mixed >> 29) * int(_STIR) & whole
+    return mixed ^ mixed >> 32
