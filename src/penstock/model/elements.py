@@ -9,7 +9,7 @@ bounds the joint punctuation of a join. The bound itself is still allowed: a bou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import SupportsIndex
 
@@ -189,3 +189,11 @@ def groupwise(attribute: str, bound: int, **constants: object) -> Punctuation:
 def joint(**bounds: int) -> Punctuation:
     """Bounds on several attributes: an element is ruled out when it is below all of them."""
     return Punctuation(tuple(sorted(bounds.items())))
+
+
+def last_bound(said: Sequence[Punctuation], attribute: str | None) -> int | None:
+    """The last linear bound on an attribute among what is said one after the other; None if there is none."""
+    for punctuation in reversed(said):
+        if punctuation.is_linear and punctuation.attribute == attribute:
+            return punctuation.value
+    return None

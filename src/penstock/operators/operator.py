@@ -15,6 +15,7 @@ from typing import Any, Literal
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, linear
 from penstock.model.frontier import Frontier, carried
+from penstock.model.interleaved import Interleaved
 from penstock.model.schema import Schema
 from penstock.model.time import MIN_TICK
 from penstock.operators.state import PROMISES, MemoryPages, Pages
@@ -36,7 +37,7 @@ class Rejected:
     reasons: Sequence[str]
 
 
-Output = Batch | Punctuation | Rejected
+Output = Batch | Punctuation | Interleaved | Rejected
 Outputs = Iterable[Output]
 
 
@@ -61,6 +62,14 @@ class Operator(ABC):
     @abstractmethod
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Take a punctuation that arrived on `port`."""
+
+    def interleave(self, port: int, given: Interleaved) -> Outputs:
+        """Take rows with punctuation among them, one after the other; whoever can take all rows at once does so."""
+        for element in given.elements():
+            if isinstance(element, Batch):
+                yield from self.process(port, element)
+            else:
+                yield from self.punctuate(port, element)
 
     def feedback(self, bound: int) -> int | None:
         """The consumer no longer needs what ends before `bound`; what this operator no longer needs of its inputs.
@@ -117,13 +126,23 @@ class Stateless(Operator):
         """A row lives as long as the row that it comes from, so what is not needed is the same."""
         return bound
 
-    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+    def punctuate(self, port: int, punctuation: Punctuation) -> Iterable[Punctuation]:
         """Pass it on; a punctuation on attributes that do not survive is dropped, which is sound."""
-        if punctuation.is_linear:
-            for name in self.names.get(punctuation.attribute, ()):
-                yield linear(name, punctuation.value)
-        else:
+        if not punctuation.is_linear:
             yield from carried(punctuation, self.names)
+            return
+        attribute = punctuation.attribute
+        for name in self.names.get(attribute, ()):
+            yield punctuation if name == attribute else linear(name, punctuation.value)
+
+    def carried_over(self, port: int, given: Interleaved, batch: Batch, places: Sequence[int]) -> Outputs:
+        """What becomes of rows with punctuation among them: a batch, in which it stands at these places."""
+        kept, said = [], []
+        for place, punctuation in zip(places, given.said, strict=True):
+            for each in self.punctuate(port, punctuation):
+                kept.append(place)
+                said.append(each)
+        yield Interleaved(batch, kept, said)
 
 
 class BoundMemory:

@@ -12,17 +12,22 @@ complete, and gives none that start before it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock.model.batch import Batch
-from penstock.model.elements import Punctuation
+from penstock.model.elements import Punctuation, last_bound
+from penstock.model.interleaved import Interleaved
 from penstock.model.time import MIN_TICK
 from penstock.plan.useful import EVERY, Useful
 
 if TYPE_CHECKING:
     from penstock.runtime.graph import GraphNode
 
-Given = Batch | Punctuation
+Given = Batch | Punctuation | Interleaved
+"""What goes from operator to operator."""
+Result = Batch | Punctuation
+"""What is taken from an outlet."""
 
 
 class Buffer:
@@ -82,10 +87,26 @@ class Arc:
         if number == buffer.start:
             arcs = producer.arcs
             buffer.forget(self.head if len(arcs) == 1 else min([arc.head for arc in arcs]))
-        time = producer.operator.schema.time
-        if isinstance(element, Punctuation) and element.is_linear and element.attribute == time:
-            self.register = element.value
+        if not isinstance(element, Batch):
+            self._hear(element.said if isinstance(element, Interleaved) else (element,))
         return element
+
+    def _take_all(self) -> list[Given]:
+        """All elements that it has not taken, at once where nobody else takes them."""
+        producer, buffer = self.producer, self.producer.buffer
+        if len(producer.arcs) > 1 or self.head > buffer.start:
+            return [self.take() for _ in range(self.unread)]
+        taken = list(buffer.elements)
+        buffer.elements.clear()
+        buffer.start = self.head = buffer.start + len(taken)
+        self._hear([element for element in taken if isinstance(element, Punctuation)])
+        return taken
+
+    def _hear(self, said: Sequence[Punctuation]) -> None:
+        """Keep the bound that was promised last."""
+        bound = last_bound(said, self.producer.operator.schema.time)
+        if bound is not None:
+            self.register = bound
 
     def cut(self) -> None:
         """Take nothing any more; what only this head held is forgotten."""
@@ -107,12 +128,12 @@ class Outlet(Arc):
         self.is_passed = complete_from == MIN_TICK
         """Whether nothing before that can come any more."""
 
-    def drain(self) -> list[Given]:
+    def drain(self) -> list[Result]:
         """What has come since the last time, without results that may not be complete."""
-        taken = [self.take() for _ in range(self.unread)]
+        taken = list(map(result_of, self._take_all()))
         if self.is_passed:
             return taken
-        kept: list[Given] = []
+        kept: list[Result] = []
         for element in taken:
             if isinstance(element, Punctuation):
                 kept.append(element)
@@ -126,3 +147,9 @@ class Outlet(Arc):
         if late_enough.all():
             return batch
         return batch.select(late_enough) if late_enough.any() else None
+
+
+def result_of(element: Given) -> Result:
+    """What is held for an outlet, which is given rows and punctuation one after the other."""
+    assert not isinstance(element, Interleaved)
+    return element

@@ -16,7 +16,8 @@ from typing import Any
 
 from penstock.errors import InternalError
 from penstock.model.batch import Batch
-from penstock.model.elements import linear
+from penstock.model.elements import Punctuation, last_bound, linear
+from penstock.model.interleaved import Interleaved
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.operators.progress.ingest import BatchIngest
@@ -26,7 +27,7 @@ from penstock.plan.fingerprint import describe
 from penstock.plan.identity import identities
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
-from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
+from penstock.runtime.arcs import Arc, Buffer, Given, Outlet, Result
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
 from penstock.runtime.taking_up import check_snapshot
@@ -91,25 +92,45 @@ class GraphNode:
         if isinstance(element, Batch):
             self.statistics.rows_in += len(element)
             return self.operator.process(port, element)
+        if isinstance(element, Interleaved):
+            self.statistics.rows_in += len(element.batch)
+            self.statistics.punctuations_in += len(element.said)
+            return self.operator.interleave(port, element)
         self.statistics.punctuations_in += 1
         return self.operator.punctuate(port, element)
 
-    def give(self, element: Given) -> None:
-        """Hold an element that the operator has given, for everybody who takes its output."""
-        if isinstance(element, Batch):
-            self.statistics.rows_out += len(element)
-            if self.keeps_last and len(element):
-                self.last_given = max(self.last_given, int(element.times().max()))
+    def give(self, element: Given) -> int:
+        """Hold an element that the operator has given, for everybody who takes its output; how many are held of it."""
+        if isinstance(element, Interleaved):
+            self._count_rows(element.batch)
+            self._count_punctuation(element.said)
+        elif isinstance(element, Batch):
+            self._count_rows(element)
         else:
-            self.statistics.punctuations_out += 1
-            if element.is_linear and element.attribute == self.operator.schema.time:
-                self.promised = element.value
-        self.hold(element)
+            self._count_punctuation((element,))
+        return self.hold(element)
 
-    def hold(self, element: Given) -> None:
-        """The same, uncounted."""
-        if self.arcs:
+    def _count_rows(self, batch: Batch) -> None:
+        self.statistics.rows_out += len(batch)
+        if self.keeps_last and len(batch):
+            self.last_given = max(self.last_given, int(batch.times().max()))
+
+    def _count_punctuation(self, said: Sequence[Punctuation]) -> None:
+        self.statistics.punctuations_out += len(said)
+        bound = last_bound(said, self.operator.schema.time)
+        if bound is not None:
+            self.promised = bound
+
+    def hold(self, element: Given) -> int:
+        """The same, uncounted. Results are held one after the other, as they are taken."""
+        if not self.arcs:
+            return 0
+        before = len(self.buffer.elements)
+        if isinstance(element, Interleaved) and any(isinstance(arc, Outlet) for arc in self.arcs):
+            self.buffer.elements.extend(element.elements())
+        else:
             self.buffer.elements.append(element)
+        return len(self.buffer.elements) - before
 
 
 class Graph:
@@ -189,8 +210,7 @@ class Graph:
 
     def hand_on(self, node: GraphNode, element: Given) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
-        node.hold(element)
-        self._came_out(node.arcs)
+        self._came_out(node.arcs, node.hold(element))
         for arc in node.arcs:
             if arc.consumer is not None:
                 self.emit(arc.consumer, arc.consumer.take_in(arc.port, arc.take()))
@@ -214,19 +234,19 @@ class Graph:
             elif isinstance(output, Rejected):
                 self.reject(current, output)
             else:
-                current.give(output)
+                given_now = current.give(output)
                 arcs = current.arcs
                 path.extend(arcs if len(arcs) == 1 else reversed(arcs))
-                if self._came_out(arcs):
+                if self._came_out(arcs, given_now):
                     yield
 
-    def _came_out(self, arcs: Sequence[Arc]) -> bool:
-        """Whether one of them is an outlet; those that have something now are remembered."""
+    def _came_out(self, arcs: Sequence[Arc], count: int) -> bool:
+        """Whether one of them is an outlet, to which so many were given; those that had nothing are remembered."""
         found = False
         for arc in arcs:
             if isinstance(arc, Outlet):
                 found = True
-                if arc.unread == 1:
+                if arc.unread == count:
                     self.waiting.append(arc)
         return found
 
@@ -292,7 +312,7 @@ class QueryGraph(Graph):
             self._join(self._grown(below), made, port)
         return made
 
-    def drain(self) -> list[Given]:
+    def drain(self) -> list[Result]:
         """What has come out since the last call, in order."""
         self.waiting.clear()
         return self.outlet.drain()

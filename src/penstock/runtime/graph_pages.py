@@ -12,7 +12,7 @@ from penstock.model.lives import Lives
 from penstock.model.schema import Schema
 from penstock.operators.operator import Operator
 from penstock.operators.state import check_kind, open_page, plain_page
-from penstock.runtime.arcs import Given
+from penstock.runtime.arcs import Given, Result, result_of
 from penstock.runtime.taking_up import STATELESS
 
 
@@ -40,10 +40,10 @@ def held_pages(operators: Any, identity: str, operator: Operator, where: str) ->
 
 def plain_elements(elements: Iterable[Given]) -> list[tuple[Any, ...]]:
     """Of each its kind and what is in it; of a batch with lives its ends and old ends as well."""
-    return [_plain(element) for element in elements]
+    return [_plain(result_of(element)) for element in elements]
 
 
-def _plain(element: Given) -> tuple[Any, ...]:
+def _plain(element: Result) -> tuple[Any, ...]:
     if isinstance(element, Punctuation):
         return "punctuation", (element.bounds, element.constants)
     lives = () if element.lives is None else (element.lives.ends, element.lives.olds)
@@ -52,12 +52,12 @@ def _plain(element: Given) -> tuple[Any, ...]:
     return ("rows", list(element.rows), *lives)
 
 
-def held_elements(saved: Iterable[Any], schema: Schema) -> list[Given]:
+def held_elements(saved: Iterable[Any], schema: Schema) -> list[Result]:
     """Elements that had been given and not taken."""
     return [_element(each, schema) for each in saved]
 
 
-def _element(saved: Any, schema: Schema) -> Given:
+def _element(saved: Any, schema: Schema) -> Result:
     try:
         kind, content, *lives = saved
         if kind == "punctuation":

@@ -7,7 +7,7 @@ useful (thesis 8.1): between two boundaries no window can close.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -212,14 +212,14 @@ class Ingest(Operator):
         found: int | None = self.pages.get("needed")
         return MIN_TICK if found is None else found
 
-    def pass_on(self, bound: int) -> Outputs:
+    def pass_on(self, bound: int) -> Iterable[Punctuation]:
         """The bound as punctuation, if it says something new that is of use."""
         if bound == MIN_TICK or (self.by_arrival and bound != END_OF_TIME):
             return
         if self.passed_on.advance(self.pages, self._useful(bound)):
             yield self.output_bound(bound)
 
-    def pass_on_promise(self, promise: Punctuation, known: int) -> Outputs:
+    def pass_on_promise(self, promise: Punctuation, known: int) -> Iterable[Punctuation]:
         """The promise, if it is of use to somebody to whom `known` is known of the same rows."""
         if not self.by_arrival and (known == MIN_TICK or self._useful(promise.value) > self._useful(known)):
             yield promise

@@ -16,18 +16,20 @@ What was promised of groups is kept as a frontier, beside what the tracker knows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation
 from penstock.model.frontier import Frontier
+from penstock.model.interleaved import Interleaved
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import Outputs
 from penstock.operators.progress import lateness
 from penstock.operators.progress.ahead import chosen_marks
-from penstock.operators.progress.entrance import Ingest, MarksOf
+from penstock.operators.progress.entrance import Ingest, MarksOf, Split
 from penstock.operators.progress.marks import DATA, GROUPWISE, PUNCTUATION, Marks
 from penstock.operators.progress.promises import Said
 from penstock.operators.state import PROMISES
@@ -48,8 +50,12 @@ class RowIngest(Ingest):
         if len(batch) == 1 and not batch.columnar and self.guard is None and batch.lives is None:
             row = batch.rows[0]
             mark = self.marks_of.single(row) if self.marks_of is not None else None
+            time: int = row[self.schema.time_index]  # type: ignore[assignment]
             if not self.is_punctuated or mark == DATA:
-                yield from self._single(batch, row[self.schema.time_index], mark)  # type: ignore[arg-type]
+                yield from self._single(batch, time, mark)
+                return
+            if mark == PUNCTUATION and self.groups is None:
+                yield from self._single_punctuation(batch, time)
                 return
         times, state = batch.times(), self.pages.get("progress")
         marks = self.marks(batch)
@@ -74,18 +80,24 @@ class RowIngest(Ingest):
         yield from split.rejected
         if len(split.on_time):
             self.reach(int((times if split.kept.all() else times[split.kept]).max()))
-        start = 0
-        for place, passed in self._ends(times, marks, before, said):
-            end = int(np.count_nonzero(split.kept[:place])) if self.step == 1 else len(split.on_time)
-            if end > start:
-                yield split.on_time.part(start, end)
-                start = end
-            yield from passed
-        if start < len(split.on_time):
-            yield split.on_time.part(start, len(split.on_time))
+        ends = list(self._ends(times, marks, before, said))
+        if ends:
+            yield from self._among(split, ends)
+        elif len(split.on_time):
+            yield split.on_time
         if self.groups is not None:
             self._forget_passed()
         yield from self.pass_on(self.tracker.bound(state))
+
+    def _among(self, split: Split, ends: Sequence[tuple[int, Iterable[Punctuation]]]) -> Outputs:
+        """The rows on time with what is put out among them; for windows, after them."""
+        if self.step == 1:
+            kept_before = np.searchsorted(np.flatnonzero(split.kept), [place for place, _ in ends]).tolist()
+        else:
+            kept_before = [len(split.on_time)] * len(ends)
+        told = [(place, said) for place, (_, passed) in zip(kept_before, ends, strict=True) for said in passed]
+        made = Interleaved(split.on_time, [place for place, _ in told], [said for _, said in told])
+        yield from (made,) if split.on_time.columnar and len(told) > 1 else made.elements()
 
     def _single(self, batch: Batch, time: int, mark: Any) -> Outputs:
         """One row of data: the same as many, without arrays."""
@@ -109,6 +121,18 @@ class RowIngest(Ingest):
         if not self.by_arrival:
             yield from self.pass_on(self.tracker.bound(state))
 
+    def _single_punctuation(self, batch: Batch, time: int) -> Outputs:
+        """One row that says how far the stream is: the same, without arrays."""
+        state = self.pages.get("progress")
+        bound = max(self.tracker.bound(state), self.outside())
+        state = self.tracker.observe(state, time, PUNCTUATION)
+        self.pages.put("progress", state)
+        if time < bound:
+            yield lateness.backwards(batch, [bound])
+        else:
+            self.punctuation += 1
+        yield from self.pass_on(self.tracker.bound(state))
+
     def _with_promises(self, batch: Batch, marks: Marks, linear: np.ndarray) -> tuple[np.ndarray, list[Said]]:
         """The bound that condemns each row, with what is promised of groups, and the promises that are new."""
         if self.groups is None:
@@ -129,7 +153,7 @@ class RowIngest(Ingest):
 
     def _ends(
         self, times: np.ndarray, marks: Marks, before: np.ndarray, said: Sequence[Said]
-    ) -> Iterator[tuple[int, Outputs]]:
+    ) -> Iterator[tuple[int, Iterable[Punctuation]]]:
         """Where something is put out before the end of the batch: the places of rows that say it, each with what."""
         if not self.is_punctuated:
             return

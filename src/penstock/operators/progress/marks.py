@@ -33,10 +33,16 @@ class Coded:
 
     codes: np.ndarray
     sources: tuple[Any, ...]
+    counted: np.ndarray | None = None
+    """How many rows each has, if that is known."""
 
     def __len__(self) -> int:
         """How many rows there are."""
         return len(self.codes)
+
+    def counts(self) -> np.ndarray:
+        """How many rows each source has."""
+        return np.bincount(self.codes, minlength=len(self.sources)) if self.counted is None else self.counted
 
     def part(self, start: int, end: int | None) -> Coded:
         """Neighbouring rows."""
@@ -89,16 +95,18 @@ def _close_integers(column: pa.ChunkedArray) -> Coded | None:
     if not len(column) or column.null_count or not pa.types.is_signed_integer(column.type):
         return None
     values = np.asarray(column.to_numpy()).astype(np.int64, copy=False)
-    low, span = int(values.min()), int(values.max()) - int(values.min()) + 1
+    low = int(values.min())
+    span = int(values.max()) - low + 1
     if span > len(values):
         return None
     places = values - low
-    there = np.flatnonzero(np.bincount(places, minlength=span))
+    counts = np.bincount(places, minlength=span)
+    there = np.flatnonzero(counts)
     if len(there) == span:
-        return Coded(places, tuple(range(low, low + span)))
+        return Coded(places, tuple(range(low, low + span)), counts)
     codes = np.zeros(span, np.int64)
     codes[there] = np.arange(len(there))
-    return Coded(codes[places], tuple((there + low).tolist()))
+    return Coded(codes[places], tuple((there + low).tolist()), counts[there])
 
 
 class PunctuationMarks:
@@ -142,7 +150,8 @@ class PunctuationMarks:
         except Exception:  # some row has no answer: each by itself
             return np.fromiter((self.single(row) for row in batch.rows), np.int8, count=len(batch))
         if mask is not None:
-            found = np.asarray(pc.fill_null(mask, False).to_numpy(zero_copy_only=False), np.bool_)
+            told = pc.fill_null(mask, False) if mask.null_count else mask
+            found = np.asarray(told.to_numpy(zero_copy_only=False), np.bool_)
         marks = found.astype(np.int8)
         places = np.flatnonzero(found)
         for columns, mark in ((self.per, GROUPWISE), (self.silent, AMBIGUOUS)):

@@ -20,6 +20,7 @@ import numpy as np
 
 from penstock.model.time import END_OF_TIME, MIN_TICK, earlier
 from penstock.operators.progress.marks import Coded
+from penstock.operators.progress.running import accumulate
 from penstock.operators.progress.source_state import Rule, State, before_by, hear
 
 MAX_KEY = 2**62
@@ -78,7 +79,7 @@ def _reached(state: State, times: np.ndarray, found: Coded) -> Reached | None:
     """How far sources are; None where that cannot be counted in 64 bits."""
     order = np.argsort(_narrow(found), kind="stable")
     own = times[order]
-    counts = np.bincount(found.codes, minlength=len(found.sources))
+    counts = found.counts()
     codes = np.flatnonzero(counts)
     counts = counts[codes]
     ends = np.cumsum(counts)
@@ -94,7 +95,8 @@ def _reached(state: State, times: np.ndarray, found: Coded) -> Reached | None:
         return None
     lift = np.repeat(np.arange(len(codes)) * span - low, counts)
     own += lift
-    running = np.maximum.accumulate(own, out=own)  # large arrays are costly to make: where it can be, in place
+    running = own  # large arrays are costly to make: where it can be, in place
+    accumulate(np.maximum, own, running)
     running -= lift
     before = np.empty(len(times), np.int64)
     before[order[1:]] = running[:-1]
@@ -140,8 +142,9 @@ def _doubtful(reached: Reached, times: np.ndarray, found: Coded, absent: int) ->
 
 def _least(before: np.ndarray, end: int) -> np.ndarray:
     """The least over all sources before each row, which only grows."""
-    least: np.ndarray = np.minimum.accumulate(before[::-1])[::-1]
-    np.minimum(least, end, out=least)
+    least = np.empty(len(before), np.int64)
+    accumulate(np.minimum, before[::-1], least[::-1])
+    least[np.searchsorted(least, end) :] = end
     return least
 
 

@@ -206,6 +206,6 @@ class PunctuationTracker:
 
     def by_row(self, state: int | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, int]:
         """A running maximum over punctuation rows."""
-        carried = np.where(np.asarray(marks) == PUNCTUATION, times, MIN_TICK)
-        running = running_greatest(self.bound(state), carried)
-        return running[:-1], int(running[-1])
+        places = np.flatnonzero(np.asarray(marks) == PUNCTUATION)
+        running = running_greatest(self.bound(state), times[places])
+        return np.repeat(running, np.diff(places, prepend=-1, append=len(times) - 1)), int(running[-1])

@@ -14,6 +14,7 @@ it was. So every bound goes on at once, there is no state, and no order is asked
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,7 +81,7 @@ class AlterOperator(Stateless):
             altered = self._moved(batch, Lives(ends, olds))
             yield altered if says.all() else altered.select(says)
 
-    def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
+    def punctuate(self, port: int, punctuation: Punctuation) -> Iterable[Punctuation]:
         """Bounds on the time move with it; one that would leave time says nothing."""
         if not self.lifetime.shift:
             yield from super().punctuate(port, punctuation)

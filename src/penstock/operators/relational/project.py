@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from penstock.model.batch import Batch, Row
+from penstock.model.interleaved import Interleaved
 from penstock.model.schema import Schema
 from penstock.operators.operator import Outputs, Stateless
 from penstock.operators.relational.attempt import attempt
@@ -49,6 +50,15 @@ class ProjectOperator(Stateless):
     def process(self, port: int, batch: Batch) -> Outputs:
         """Compute in the form at hand."""
         return attempt(self.schema, batch, self._whole, self.single)
+
+    def interleave(self, port: int, given: Interleaved) -> Outputs:
+        """Compute all rows at once; punctuation stands where it stood."""
+        try:
+            made = self._whole(given.batch)
+        except Exception:  # some row has no answer: `attempt` finds it
+            yield from super().interleave(port, given)
+        else:
+            yield from self.carried_over(port, given, made, given.places)
 
     def _whole(self, batch: Batch) -> Batch:
         lives = batch.lives if self.schema.lives is not None else None

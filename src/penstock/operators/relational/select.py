@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.batch import Batch, Row
+from penstock.model.interleaved import Interleaved
 from penstock.model.schema import Schema
 from penstock.operators.operator import Outputs, Stateless
 from penstock.operators.relational.attempt import attempt
@@ -33,18 +34,38 @@ class SelectOperator(Stateless):
         """Filter in the form at hand."""
         return attempt(self.schema, batch, self._whole, self.single)
 
+    def interleave(self, port: int, given: Interleaved) -> Outputs:
+        """Filter all rows at once, if that is possible by columns, and find where each punctuation stands then."""
+        try:
+            mask = self.by_column(given.batch) if given.batch.columnar else None
+        except Exception:  # some row has no answer: `attempt` finds it
+            mask = None
+        if mask is None:
+            yield from super().interleave(port, given)
+            return
+        kept = _known(mask)
+        places = np.searchsorted(np.flatnonzero(kept.to_numpy()), given.places)
+        yield from self.carried_over(port, given, self._filtered(given.batch, kept), places.tolist())
+
     def _whole(self, batch: Batch) -> Batch:
         mask = self.by_column(batch) if batch.columnar else None
         if mask is not None:
-            kept = pc.fill_null(mask, False)
-            lives = None if batch.lives is None else batch.lives.take(np.asarray(kept.to_numpy(), np.bool_))
-            return Batch(self.schema, table=batch.table.filter(kept), lives=lives)
+            return self._filtered(batch, _known(mask))
         rows = self.by_rows(batch.rows)
         return Batch(self.schema, rows, lives=None if batch.lives is None else batch.lives.take(_places(batch, rows)))
+
+    def _filtered(self, batch: Batch, kept: pa.ChunkedArray) -> Batch:
+        lives = None if batch.lives is None else batch.lives.take(np.asarray(kept.to_numpy(), np.bool_))
+        return Batch(self.schema, table=batch.table.filter(kept), lives=lives)
 
     def single(self, row: Row) -> Row | None:
         """The row if it is kept; fails where the predicate does."""
         return row if self.by_rows((row,)) else None
+
+
+def _known(mask: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What is unknown is not true."""
+    return pc.fill_null(mask, False) if mask.null_count else mask
 
 
 def _places(batch: Batch, kept: Sequence[Row]) -> list[int]:

@@ -1,0 +1,36 @@
+"""Rows of one batch with punctuation among them.
+
+A source may say how far it is many times within a batch. Cut at each of these the batch would be small pieces, and what
+is done with every row would cost what is done with every piece. So rows and punctuation travel together, as one batch
+and the places at which each punctuation stands, as long as operators can do with that; whoever cannot is given the
+pieces one after the other, which mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation
+
+
+@dataclass(frozen=True)
+class Interleaved:
+    """A batch and what is promised within it."""
+
+    batch: Batch
+    places: Sequence[int]
+    """How many rows there are before each punctuation, ascending."""
+    said: Sequence[Punctuation]
+
+    def elements(self) -> Iterator[Batch | Punctuation]:
+        """Rows and punctuation as they come."""
+        start = 0
+        for place, punctuation in zip(self.places, self.said, strict=True):
+            if place > start:
+                yield self.batch.part(start, place)
+                start = place
+            yield punctuation
+        if start < len(self.batch):
+            yield self.batch.part(start, len(self.batch))
