@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pyspark
 
+from tests.processes import command_of, members
+
 HOME = Path(pyspark.__file__).parent
 DEADLINE = 180.0
 """Seconds until a process that has not come up is given up."""
@@ -36,16 +38,38 @@ class StandaloneCluster:
         port = self.url.rsplit(":", 1)[1]
         self._start("master.Master", "master", "elected leader", "--port", port)
 
-    def start_worker(self) -> None:
-        """Start one more worker of one core and wait until the master knows it."""
+    def start_worker(self, host: str = "127.0.0.1") -> None:
+        """Start one more worker of one core and wait until the master knows it.
+
+        Spark takes workers with different addresses for different machines.
+        """
         name = f"worker{len(self.workers)}"
         size = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / name))
-        self.workers.append(self._start("worker.Worker", name, "Successfully registered with master", *size, self.url))
+        ready = "Successfully registered with master"
+        self.workers.append(self._start("worker.Worker", name, ready, *size, self.url, host=host))
 
     def kill_worker(self, number: int) -> None:
         """Kill a worker at once, its executors with it."""
         os.killpg(self.workers[number].pid, signal.SIGKILL)
         self.workers[number].wait()
+
+    def executors(self) -> list[int]:
+        """The processes in which Spark runs tasks, of all workers."""
+        return [pid for pid in self._members() if "CoarseGrainedExecutorBackend" in " ".join(command_of(pid))]
+
+    def python_workers(self) -> list[int]:
+        """The Python processes of all executors, those that start others among them."""
+        return [pid for pid in self._members() if "pyspark.daemon" in command_of(pid)]
+
+    def executor_of(self, pid: int) -> int:
+        """The executor that a Python worker belongs to."""
+        executors = self.executors()
+        while pid not in executors:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return pid
+
+    def _members(self) -> list[int]:
+        return [pid for worker in self.workers for pid in members(worker.pid)]
 
     def stop(self) -> None:
         """End every process."""
@@ -54,14 +78,16 @@ class StandaloneCluster:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def _start(self, role: str, name: str, ready: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def _start(
+        self, role: str, name: str, ready: str, *arguments: str, host: str = "127.0.0.1"
+    ) -> subprocess.Popen[bytes]:
         log = self.folder / f"{name}.log"
-        place = ("--host", "127.0.0.1", "--webui-port", "0")
+        place = ("--host", host, "--webui-port", "0")
         command = [str(HOME / "bin/spark-class"), f"org.apache.spark.deploy.{role}", *place, *arguments]
         environment = {
             **os.environ,
             "SPARK_HOME": str(HOME),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "PYSPARK_PYTHON": sys.executable,
         }
@@ -92,14 +118,14 @@ def until(condition: Callable[[], bool], what: str, *, alive: subprocess.Popen[b
 
 
 @contextlib.contextmanager
-def standalone_cluster(workers: int = 2) -> Iterator[StandaloneCluster]:
-    """A cluster that is gone afterwards, whatever happens."""
+def standalone_cluster(workers: int = 2, *, apart: bool = False) -> Iterator[StandaloneCluster]:
+    """A cluster that is gone afterwards, whatever happens; `apart`: Spark takes each worker for another machine."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-cluster-"))
     cluster = StandaloneCluster(folder)
     try:
         cluster.start_master()
-        for _ in range(workers):
-            cluster.start_worker()
+        for number in range(workers):
+            cluster.start_worker(f"127.0.0.{1 + number}" if apart else "127.0.0.1")
         yield cluster
     finally:
         cluster.stop()

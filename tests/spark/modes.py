@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -54,6 +54,6 @@ def open_session(mode: str) -> Iterator[SparkSession]:
         yield spark
 
 
-def cluster_session(url: str) -> SparkSession:
+def cluster_session(url: str, settings: Mapping[str, str] | None = None) -> SparkSession:
     """A session on a standalone cluster of small workers."""
-    return local_session(url, **{key.replace(".", "__"): value for key, value in ON_CLUSTER.items()})
+    return local_session(url, **{k.replace(".", "__"): v for k, v in {**ON_CLUSTER, **(settings or {})}.items()})
