@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from penstock.errors import CheckpointError, StreamError
 from tests.spark import scenario
 
 LARGEST = 64
+SIZES = (2, 4, 7, 16, 200)
 
 
 def test_ids_are_few_and_distinct() -> None:
@@ -30,10 +32,27 @@ def test_a_number_of_buckets_is_checked(asked: object) -> None:
         checked_buckets(asked)
 
 
+@pytest.mark.parametrize("buckets", SIZES)
+def test_every_partition_has_one_bucket(buckets: int) -> None:
+    assert [spark_hash(id_) % buckets for id_ in bucket_ids(buckets)] == list(range(buckets))
+    plain = Counter(spark_hash(id_) % buckets for id_ in range(buckets))
+    assert len(plain) < buckets, "numbered plainly, some would have none, and others several"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("buckets", [2, 7, 200])
+def test_spark_fills_its_partitions_evenly(buckets: int, spark: Any) -> None:
+    """As rows are shuffled, many of each bucket."""
+    ids = [(id_,) for id_ in bucket_ids(buckets) for _ in range(3)]
+    placed = spark.createDataFrame(ids, "bucket bigint").repartition(buckets, "bucket")
+    found = placed.groupBy(F.spark_partition_id().alias("part")).count().collect()
+    assert {row.part: row["count"] for row in found} == dict.fromkeys(range(buckets), 3)
+
+
 @pytest.mark.spark
 def test_spark_puts_one_bucket_into_each_partition(spark: Any) -> None:
-    """With Spark's own hash, for 1 to 64 partitions."""
-    rows = [(n, i, b) for n in range(1, LARGEST + 1) for i, b in enumerate(bucket_ids(n))]
+    """With Spark's own hash, for 1 to 64 partitions, and for 200."""
+    rows = [(n, i, b) for n in (*range(1, LARGEST + 1), *SIZES) for i, b in enumerate(bucket_ids(n))]
     frame = spark.createDataFrame(rows, "n int, i int, id bigint")
     placed = frame.filter(F.pmod(F.hash("id"), F.col("n")) != F.col("i"))
     assert placed.collect() == []
