@@ -10,7 +10,7 @@ import pytest
 
 import penstock as pk
 from penstock.engines.spark.host import BucketArrivals, HostedGraph
-from penstock.engines.spark.wire import NOTE, ROWS, Note, dump_note, load, pack, unpack
+from penstock.engines.spark.wire import NOTE, ROWS, Note, dump_note, load, numbered, pack, unpack
 from penstock.engines.spark.writing import least_bound
 from penstock.model.batch import Batch
 from penstock.operators.progress.trackers import tracker_for
@@ -31,7 +31,7 @@ def took(bucket: HostedGraph, all_rows: Rows, own: str) -> tuple[list[Any], int 
         note = Note(tracker.summarise(np.array([t for t, _ in rows], np.int64), None))
         mine = [row for row in rows if row[1] == own]
         if mine:
-            arrivals.add(stream, ROWS, pack(Batch(source.schema, mine).table))
+            arrivals.add(stream, ROWS, numbered(0, 0, pack(Batch(source.schema, mine).table)))
         arrivals.add(stream, NOTE, dump_note(note))
     found = {packet.kind: packet.body for packet in bucket.run(arrivals)}
     rows = unpack(found["result"]).to_pylist() if "result" in found else []

@@ -14,7 +14,7 @@ from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.mapper import Mapper
 from penstock.engines.spark.parts import PartReader
 from penstock.engines.spark.routing import hash_values
-from penstock.engines.spark.wire import NOTE, ROWS, Packet, load_note, unpack_batch
+from penstock.engines.spark.wire import NOTE, ROWS, Packet, load_note, unnumbered, unpack_batch
 from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
@@ -61,7 +61,7 @@ def test_every_row_goes_to_one_bucket_and_equal_keys_meet(key: str, rows: list[A
     at: dict[str, set[int]] = {}
     arrived: Counter[str] = Counter()
     for each in [each for each in sent if each.kind == ROWS]:
-        for row in unpack_batch(SCHEMA, each.body).rows:
+        for row in unpack_batch(SCHEMA, unnumbered(each.body)).rows:
             value = row[SCHEMA.index(key)]
             at.setdefault(repr(value + 0.0 if isinstance(value, float) else value), set()).add(each.bucket)
             arrived[repr(tuple(v + 0.0 if isinstance(v, float) else v for v in row))] += 1

@@ -9,7 +9,7 @@ import penstock as pk
 from penstock.engines.spark.mapper import Mapper
 from penstock.engines.spark.parts import PartReader
 from penstock.engines.spark.sources import refuse_alike
-from penstock.engines.spark.wire import load_note, unpack
+from penstock.engines.spark.wire import load_note, unnumbered, unpack
 from penstock.errors import StreamError
 from penstock.model.batch import rows_of
 from penstock.plan.nodes import Source
@@ -31,7 +31,7 @@ def test_times_in_another_form_and_records_that_were_not_parsed() -> None:
     reader = PartReader(source.schema, has_corrupt=True)
     rows, told = packets_of(Mapper(source, flow.catalog, (), 1, reader)(iter([arrived])))
     note = load_note(told.body)
-    assert rows_of(unpack(rows.body)) == [(1000, "a"), (-1000, "b")]
+    assert rows_of(unpack(unnumbered(rows.body))) == [(1000, "a"), (-1000, "b")]
     assert note.read == 5
     assert [tuple(letter)[-2:] for letter in note.dead] == [
         ("torn", "{x"),

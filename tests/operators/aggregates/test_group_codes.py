@@ -16,7 +16,7 @@ from penstock.model.batch import table_of
 from penstock.model.elements import Punctuation
 from penstock.model.plain import decode, encode
 from penstock.model.schema import Schema, schema_of
-from penstock.operators.aggregates import text_codes
+from penstock.operators.aggregates import text_codes, word_table
 from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.aggregates.group_codes import GroupCodes
 from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
@@ -44,6 +44,34 @@ def batches(types: tuple[str, ...]) -> st.SearchStrategy[list[list[Any]]]:
 
 def same_hash(ends: Any, data: Any) -> Any:
     return np.full(len(ends) - 1, 7, np.uint64)
+
+
+@pytest.mark.parametrize("types", SCHEMAS, ids=str)
+@given(data=st.data())
+def test_codes_are_the_same_in_every_process(types: tuple[str, ...], data: st.DataObject) -> None:
+    """Hashes differ from process to process, and codes are in state that any of them may go on with."""
+    schema, given_rows = schema_with(types), data.draw(batches(types))
+    found = []
+    for seed in (1, 2):
+        with (
+            mock.patch.object(word_table, "SEED", np.uint64(seed)),
+            mock.patch.object(text_codes, "SEED", np.uint64(seed)),
+        ):
+            codes = GroupCodes(schema)
+            columns = [table_of(schema, rows).columns if types else [] for rows in given_rows]
+            found.append([codes.encode(c, len(r)).tolist() for c, r in zip(columns, given_rows, strict=True)])
+    assert found[0] == found[1]
+
+
+@given(given_rows=st.lists(st.lists(st.integers(-300, 300), min_size=1, max_size=400), min_size=1, max_size=3))
+def test_codes_are_in_the_order_of_first_coming(given_rows: list[list[int]]) -> None:
+    table, known = WordTable(1), dict[int, int]()
+    for rows in given_rows:
+        for row in rows:
+            known.setdefault(row, len(known))
+        assert table.encode([np.array(rows)]).tolist() == [known[row] for row in rows]
+    assert table.encode([np.array([*known, 1000])], adds=False).tolist() == [*known.values(), UNKNOWN]
+    assert table.words[0].values.tolist() == list(known)
 
 
 @pytest.mark.parametrize("collide", [False, True])

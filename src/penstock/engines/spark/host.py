@@ -31,6 +31,7 @@ from penstock.engines.spark.wire import (
     load_note,
     output,
     pack,
+    unnumbered,
     unpack,
     unpack_batch,
 )
@@ -142,25 +143,23 @@ class HostedGraph:
                 yield output(OPERATORS, dump(more))
 
     def _take_rows(self, arrivals: BucketArrivals) -> None:
-        """Rows that enter a stream, or that come through an exchange.
-
-        Those of an exchange in an order that does not depend on who came first: a sum of floats may differ by that, and
-        where a part of a stage is done again its results must go where they went before.
-        """
+        """Rows that enter a stream, or that come through an exchange."""
         for port, blobs in sorted(arrivals.rows.items()):
             if port in self.graph.edges:
                 node = self.graph.edges[port]
                 schema = node.plan.schema
-                self.graph.hand_on(node, concat(schema, [unpack_batch(schema, b) for b in sorted(blobs)]))
+                self.graph.hand_on(node, concat(schema, [unpack_batch(schema, b) for b in blobs]))
             else:
                 schema = self.sources[port].schema
                 # Parts of a micro-batch come in any order, and so may an insert and its adjusts.
-                self.graph.push(port, in_causal_order(concat(schema, [unpack_batch(schema, b) for b in blobs])))
+                self.graph.push(
+                    port, in_causal_order(concat(schema, [unpack_batch(schema, unnumbered(b)) for b in blobs]))
+                )
         for port, blobs in sorted(arrivals.partials.items()):
             form, consumer = self.forms.get(port), self.graph.edges[port].consumer
             if form is None or consumer is None:
                 raise InternalError("Partials have come to an operator that takes rows.", where=port)
-            consumer[0].statistics.rows_in += sum([form.take(unpack(blob)) for blob in sorted(blobs)])
+            consumer[0].statistics.rows_in += sum([form.take(unpack(blob)) for blob in blobs])
 
     def _trackers(self, streams: Iterable[str]) -> dict[str, Any]:
         """What the entrances of some streams remember of their progress: a tracker's state, a bound from outside."""
@@ -309,9 +308,14 @@ def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packet]:
 
 
 def sorted_packets(packets: Iterable[Packet], stage: int) -> tuple[BucketArrivals, list[Packet]]:
-    """What is for a stage, and what goes on as it is; a plan that is not cut takes everything."""
+    """What is for a stage, and what goes on as it is; a plan that is not cut takes everything.
+
+    In an order that does not depend on who came first. A task may be done again, or twice at a time, and Spark may keep
+    the state of one attempt and go on from that of the other: both must be the same to the last bit. Also a sum of
+    floats may differ by the order, and results must go where they went before.
+    """
     arrivals, passing = BucketArrivals(), []
-    for packet in packets:
+    for packet in sorted(packets):
         if stage and packet.stage != stage:
             passing.append(packet)
         else:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.parts import PartReader
 from penstock.engines.spark.routing import Router, spread
-from penstock.engines.spark.wire import NOTE, ROWS, Note, Packet, dump_note, pack, packed, with_lives
+from penstock.engines.spark.wire import NOTE, ROWS, Note, Packet, dump_note, numbered, pack, packed, with_lives
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.plan.catalog import Catalog
 from penstock.plan.distribution import by_keys
@@ -46,13 +47,15 @@ class Mapper:
         showing = Showing(self.source, builder)
         router = Router(by_keys(self.route), self.source.schema, builder.functions, self.buckets, by_text=True)
         ids, name = bucket_ids(self.buckets), self.source.name
-        for part in self.reader(batches):
+        context = TaskContext.get()
+        task = 0 if context is None else context.partitionId()
+        for number, part in enumerate(self.reader(batches)):
             shown = showing(part.batch)
             where = router(part.batch)
             if shown.aside is not None:
                 where = np.where(shown.aside, 0, where)
             rows = spread(with_lives(part.batch), where, self.buckets)
-            sent = [Packet(ids[bucket], FIRST, name, ROWS, pack(own)) for bucket, own in rows]
+            sent = [Packet(ids[bucket], FIRST, name, ROWS, numbered(task, number, pack(own))) for bucket, own in rows]
             # What is promised travels to every bucket, as the summary does.
             said = tuple([(each.promise.bounds, each.promise.constants, each.at) for each in shown.said])
             told = Note(shown.summary, said=said)

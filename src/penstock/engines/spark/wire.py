@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ PACKED_TYPES = {name: arrow for name, (_, arrow) in _PACKET.items()}
 """The same as Arrow's."""
 ENDS, OLDS = "\0ends", "\0olds"
 """What lives are called among the columns of packed rows; no column of a stream can be called so."""
+_READ = Struct(">II")
 TAGGED = "kind string, body binary"
 """One row per kind of output of a bucket: result, late, dead, punctuation, promises, counts, progress, greatest,
 operators."""
@@ -74,9 +76,19 @@ def pack(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpack(data: bytes) -> pa.Table:
+def unpack(data: bytes | pa.Buffer) -> pa.Table:
     """The table of Arrow IPC."""
     return pa.ipc.open_stream(data).read_all()
+
+
+def numbered(task: int, part: int, data: bytes) -> bytes:
+    """Arrow IPC that knows where it was read, so that in the order of such blobs rows are in the order of reading."""
+    return _READ.pack(task, part) + data
+
+
+def unnumbered(data: bytes) -> pa.Buffer:
+    """The Arrow IPC of a blob that knows where it was read."""
+    return pa.py_buffer(data).slice(_READ.size)
 
 
 def with_lives(batch: Batch) -> pa.Table:
@@ -86,7 +98,7 @@ def with_lives(batch: Batch) -> pa.Table:
     return batch.table.append_column(ENDS, pa.array(batch.lives.ends)).append_column(OLDS, pa.array(batch.lives.olds))
 
 
-def unpack_batch(schema: Schema, data: bytes) -> Batch:
+def unpack_batch(schema: Schema, data: bytes | pa.Buffer) -> Batch:
     """A batch of Arrow IPC, with the lives that travel beside its rows."""
     table = unpack(data)
     if schema.lives is None:

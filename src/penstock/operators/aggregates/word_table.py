@@ -1,9 +1,10 @@
 """Rows of integers as small numbers: a hash table over arrays.
 
-Each different row of words (64-bit integers) that has come has a code, in no order within a batch. A batch is
-looked up at once: in rounds, each of which looks at one place of the table for every row that is still without a code,
-as in linear probing. Rows that are new claim an empty place; of several that claim the same one wins, and the others
-look again. At most half of the places are taken, so a few rounds do.
+Each different row of words (64-bit integers) that has come has a code, in the order in which they first came: codes are
+kept in state, and whoever does the same work again, in another process with other hashes, must come to the same state.
+A batch is looked up at once: in rounds, each of which looks at one place of the table for every row that is still
+without a code, as in linear probing. Rows that are new claim an empty place; of several that claim the same one wins,
+and the others look again. At most half of the places are taken, so a few rounds do.
 
 Cost: a few array operations per round over the rows of the batch, whatever is known already; the table is made anew
 when it is full. Kept: the words, and four to eight bytes a code.
@@ -81,6 +82,7 @@ class WordTable:
 
     def encode(self, words: Sequence[Array], *, adds: bool = True) -> Array:
         """The code of every row, given word by word; a row that has none is given one, or is `UNKNOWN`."""
+        known, given = len(self), list[Array]()
         codes = np.empty(len(words[0]), np.int64)
         hashes = _hashed(words)
         waiting = np.arange(len(codes))
@@ -98,6 +100,7 @@ class WordTable:
             else:
                 claimed = np.flatnonzero(~taken)
                 if self._grow(len(claimed)):
+                    given = [self._places_of(known)]
                     waiting = waiting[~same]
                     places = self._first_places(hashes[waiting])
                     continue
@@ -106,9 +109,30 @@ class WordTable:
                 winners = claimed[won]
                 codes[waiting[winners]] = len(self) + np.arange(len(winners))
                 self._add([w[waiting[winners]] for w in words], places[winners])
+                given.append(places[winners])
                 done[winners] = True
             places = np.where(taken, (places + 1) & (len(self._places) - 1), places)[~done]
             waiting = waiting[~done]
+        return self._in_order(codes, known, given) if len(self) > known + 1 else codes
+
+    def _in_order(self, codes: Array, known: int, places: Sequence[Array]) -> Array:
+        """The codes of a batch, after those of rows that are new were given anew, in the order of their coming."""
+        more = len(self) - known
+        at = np.flatnonzero(codes >= known)
+        new = codes[at] - known
+        firsts = np.empty(more, np.int64)
+        firsts[new[::-1]] = at[::-1]  # of the same code the first row, which is the last to be put
+        is_first = np.zeros(len(codes), np.bool_)
+        is_first[firsts] = True
+        order = codes[is_first] - known
+        if (order[1:] > order[:-1]).all():
+            return codes
+        ranks = np.empty(more, np.int64)
+        ranks[order] = np.arange(more)
+        codes[at] = known + ranks[new]
+        for word in self.words:
+            word.values[known:] = word.values[known:][order]
+        self._places[np.concatenate(places)] = known + ranks
         return codes
 
     def encode_one(self, row: Sequence[int]) -> int:
@@ -164,6 +188,11 @@ class WordTable:
             self._places[places[free]] = waiting[free]
             left = self._places[places] != waiting
             waiting, places = waiting[left], (places[left] + 1) & (size - 1)
+
+    def _places_of(self, known: int) -> Array:
+        """Where the codes from one on are, in their order."""
+        at = np.flatnonzero(self._places >= known)
+        return at[np.argsort(self._places[at])]
 
     def _first_places(self, hashes: Array) -> Array:
         return (hashes & np.uint64(len(self._places) - 1)).view(np.int64)
