@@ -46,7 +46,8 @@ class Case:
 
     def counts(self, files: int) -> dict[str, int]:
         """What `run.progress` must add up to."""
-        return dict(sum((Counter(own.counts()) for own in self.judged(files)), Counter(self.judged(0)[0].counts())))
+        each = [own.counts() for own in self.judged(files)]
+        return {name: sum(counts[name] for counts in each) for name in each[0]}
 
     def judged(self, files: int) -> list[Judged]:
         return [by_hand.judged(files, self.promised, stream) for stream in self.replicas]
