@@ -56,17 +56,17 @@ class MicroBatches:
 
     def scan(self) -> float:
         """Rows are handed to Python, where they are counted."""
-        return self._timed(python_scan_stream(self._frame()), "noop")
+        return self._timed(python_scan_stream(self.frame()), "noop")
 
     def window(self) -> float:
         """Spark's own tumbling windows, written to parquet."""
-        return self._timed(native_sliding_stream(self._frame(), SLIDE, SLIDE, f"{DISORDER} seconds"), "parquet")
+        return self._timed(native_sliding_stream(self.frame(), SLIDE, SLIDE, f"{DISORDER} seconds"), "parquet")
 
     def started(self, sql: str) -> float:
         """A query that is started, with its folder written."""
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as home:
             flow = Flow(self.spark, path=f"{home}/flow")
-            flow.stream("main", self._frame(), time="ts", progress=bounded(f"{DISORDER} seconds"))
+            flow.stream("main", self.frame(), time="ts", progress=bounded(f"{DISORDER} seconds"))
             run: Any = flow.query(sql, "q").start(f"{home}/out")
             run.process_available()
             took = middle_of(run.streaming)
@@ -74,7 +74,8 @@ class MicroBatches:
             self._check(sql, pq.read_table(f"{home}/out"))
             return took
 
-    def _frame(self) -> Any:
+    def frame(self) -> Any:
+        """The files as a stream."""
         schema = f"ts timestamp, k {self.key}, v int"
         reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", AT_ONCE)
         return reader.parquet(str(self.folder))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
+import tempfile
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -15,11 +20,21 @@ from penstock.errors import StreamError
 Say = Callable[[str], None]
 
 
-def _windows(rows: int, master: str, say: Say) -> Report:
-    from penstock.bench.windows import bench_windows
+@lru_cache(maxsize=1)
+def _session(master: str) -> Any:
+    """The session of all benchmarks of a command; it keeps a log of its events until the command ends."""
+    from penstock.bench.event_log import event_log_settings
     from penstock.engines.spark.session import local_session
 
-    return bench_windows(local_session(master), rows, say)
+    events = Path(tempfile.mkdtemp(prefix="penstock-events-"))
+    atexit.register(shutil.rmtree, events, ignore_errors=True)
+    return local_session(master, **{k.replace(".", "__"): v for k, v in event_log_settings(events).items()})
+
+
+def _windows(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.windows import bench_windows
+
+    return bench_windows(_session(master), rows, say)
 
 
 def _latency(rows: int, master: str, say: Say) -> Report:
@@ -30,9 +45,8 @@ def _latency(rows: int, master: str, say: Say) -> Report:
 
 def _memory(rows: int, master: str, say: Say) -> Report:
     from penstock.bench.memory import bench_memory
-    from penstock.engines.spark.session import local_session
 
-    return bench_memory(local_session(master), max(rows // 10, 1000), say)
+    return bench_memory(_session(master), max(rows // 10, 1000), say)
 
 
 def _queries(rows: int, master: str, say: Say) -> Report:
@@ -44,17 +58,17 @@ def _queries(rows: int, master: str, say: Say) -> Report:
 def _shapes(rows: int, master: str, say: Say) -> Report:
     from penstock.bench.shape_streams import ShapeStreamsBench
     from penstock.bench.shapes import ShapesBench
-    from penstock.engines.spark.session import local_session
 
     in_process = ShapesBench(max(rows // 2, 1000), say).run()
-    return in_process.with_more(ShapeStreamsBench(local_session(master), max(rows // 16, 1000), say).run())
+    return in_process.with_more(ShapeStreamsBench(_session(master), max(rows // 16, 1000), say).run())
 
 
 def _stages(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.stage_tasks import StageTasksBench
     from penstock.bench.stages import StagesBench
-    from penstock.engines.spark.session import local_session
 
-    return StagesBench(local_session(master), max(rows // 4, 8000), say).run()
+    spark, large = _session(master), max(rows // 4, 8000)
+    return StagesBench(spark, large, say).run().with_more(StageTasksBench(spark, large, say).run())
 
 
 BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
