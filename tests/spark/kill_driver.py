@@ -3,7 +3,7 @@
 Three queries over `HOME/in`, one with windows, one with windows of these windows, which has two stages, and one that
 passes rows through, each into a folder of its own. A query that fails, since a worker was killed, is started again in
 the same session. Without its JVM the process ends; started again it goes on from its checkpoints. Once all queries have
-started it says so in `HOME/ready_NAME`, with its process number.
+started it says so in `HOME/ready_NAME`, with its process number. The query in stages has traps, in `HOME/traps_NAME`.
 
 Replica `b` says that Spark is to write its checkpoint in its default way, and `a` says nothing.
 """
@@ -21,12 +21,16 @@ import penstock as pk
 from penstock.engines.spark.session import local_session, session_settings
 from penstock.errors import RunError
 from tests.spark import scenario
+from tests.spark.traps import Traps
 
 PASSING = "SELECT ts, srcIP, len FROM main"
 WINDOWED = scenario.SQL.format(condition="true")
+POINTS = ("reading", "first", "last")
+"""Where the query in stages can be caught: where rows are read, in its first stage, and in its last."""
 STACKED = (
     "SELECT count(*) AS groups, sum(n) AS total, max(longest) AS longest [RANGE 20 seconds, SLIDE 10 seconds, "
-    f"WA window_end] FROM ({WINDOWED}) inner_windows"
+    f"WA window_end] FROM ({scenario.SQL.format(condition='reading(len) = len')}) inner_windows WHERE first(n) = n "
+    "HAVING last(count(*)) = count(*)"
 )
 QUERIES = {"windowed": WINDOWED, "passing": PASSING, "stacked": STACKED}
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -48,6 +52,8 @@ def start(spark: Any, home: Path, name: str, query: str) -> Any:
     )
     flow = pk.Flow(spark, path=f"file://{home}/flow_{name}")
     flow.stream("main", frame, time="ts", progress=scenario.PROGRESS)
+    for point in POINTS:
+        flow.function(point, Traps(home / f"traps_{name}").function(point), "bigint", version="1")
     return flow.query(QUERIES[query], name=query).start(f"file://{home}/{query}_{name}")
 
 

@@ -4,11 +4,13 @@ Two replicas, each a process that runs a query with windows, one with windows of
 through, and a merge for each query. `PENSTOCK_KILLS` says how many kills (`make test-slow` asks for 60),
 `PENSTOCK_SEED` which.
 
-Most kills of a replica let some micro-batches pass, wait until one is in the middle of the next (for a worker: until
-there is one), and then for a moment drawn at random; the rest strike whatever is there, often a driver that has just
-been started again. A killed driver is replaced at once, while its JVM may still be there. Files are given as fast as
-the slower replica takes them. How many micro-batches were interrupted, before their record was put and after, is
-printed, and the test fails if they are few, or if a kind of process was never killed.
+Every third kill is of a replica whose query in stages is caught by a trap (`tests.spark.traps`): where it reads rows,
+in its first stage or in its last, in turn. Most others of a replica let some micro-batches pass, wait until one is in
+the middle of the next (for a worker: until there is one), and then for a moment drawn at random; the rest strike
+whatever is there, often a driver that has just been started again. A killed driver is replaced at once, while its JVM
+may still be there. Files are given as fast as the slower replica takes them. How many micro-batches were interrupted,
+before their record was put and after, and in which stages, is printed, and the test fails if they are few, or if a kind
+of process was never killed.
 
 A driver that is killed after Spark's source has noted a file, and before the micro-batch with it is planned, leaves two
 files to the next micro-batch. So late rows are so far behind that they are late however files come together, and the
@@ -26,6 +28,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -35,7 +38,8 @@ from penstock.storage.log import RecordLog
 from tests.processes import ROOT, Processes, kill, wait
 from tests.spark import modes, scenario
 from tests.spark.by_hand import stacked
-from tests.spark.kill_driver import QUERIES
+from tests.spark.kill_driver import POINTS, QUERIES
+from tests.spark.traps import Traps
 
 pytestmark = [
     pytest.mark.spark,
@@ -60,6 +64,7 @@ class Pipelines:
         self.files = 0
         self.struck: Counter[str] = Counter()
         self.interrupted: Counter[str] = Counter()
+        self.caught: Counter[str] = Counter()
 
     def start(self) -> None:
         self.feed()
@@ -97,9 +102,27 @@ class Pipelines:
             self.pause(self.rng.expovariate(3))
         else:
             self.pause(self.rng.uniform(0, 6))
+        self.kill(name, kind)
+
+    def strike_at(self, point: str) -> None:
+        """Kill a process of a replica whose query in stages has come to a point."""
+        name, kind = self.rng.choice(REPLICAS), self.rng.choice(["driver", "JVM", "worker", "whole"])
+        traps = Traps(self.home / f"traps_{name}")
+        traps.arm(point)
+        wait(f"a task at {point}", lambda: traps.caught(point) is not None, self.feed)
+        caught = traps.caught(point)
+        assert caught is not None
+        self.pause(self.rng.uniform(0, 0.3))
+        assert last_of(self.home, name, "stacked", "offsets") > last_of(self.home, name, "stacked", "commits")
+        self.kill(name, kind, caught)
+        self.caught[point] += 1
+        traps.clear()
+
+    def kill(self, name: str, kind: str, worker: int | None = None) -> None:
+        """Kill a kind of process of somebody, and note what it was in the middle of."""
         victims = self.processes.parts(name)[kind]
         if kind == "worker" and victims:
-            victims = [self.rng.choice(victims)]
+            victims = [worker or self.rng.choice(victims)]
         open_before = self.open_batches(name)
         kill(victims or self.processes.parts(name)["driver"])
         self.struck[f"{kind if victims else 'driver'} of {name}"] += 1
@@ -187,15 +210,19 @@ def test_killed_at_random(processes: Processes, tmp_path: Path) -> None:
     begin = time.monotonic()
     pipelines.start()
     wait("output", lambda: pipelines.behind > 0, pipelines.feed)
-    for _ in range(KILLS):
-        pipelines.strike()
+    points = cycle(POINTS)
+    for number in range(KILLS):
+        if number % 3 == 0:
+            pipelines.strike_at(next(points))
+        else:
+            pipelines.strike()
     write_last(tmp_path / "in")
     wait("the end", lambda: pipelines.behind > pipelines.files, processes.revive)
     wait("the end of orphans", lambda: not processes.left, processes.revive, 60)
     processes.end_all()
     print(
         f"{KILLS} kills in {time.monotonic() - begin:.0f} s: {dict(pipelines.struck)}; {pipelines.files} files; "
-        f"micro-batches interrupted: {dict(pipelines.interrupted)}"
+        f"micro-batches interrupted: {dict(pipelines.interrupted)}; stages: {dict(pipelines.caught)}"
     )
     judge(tmp_path, pipelines.files)
     of_replicas = sum(n for what, n in pipelines.struck.items() if "merge" not in what)
