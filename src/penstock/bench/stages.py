@@ -4,7 +4,8 @@ How long a micro-batch takes, the median of some after the first, is compared wi
 Python, which does nothing, and with Spark's own tumbling `window()` written to parquet: with many rows, with a quarter
 of them, and with few; and with Flink SQL, as rows a second of large micro-batches. Then plans of which earlier releases
 ran all in one place are compared with a grouped one: an aggregate without groups, one over another with other groups, a
-union of two, and one key that has nine rows of ten. What each comes to is compared with the in-process engine.
+union of two, and one key that has nine rows of ten; and one whose expressions Spark computes before rows go to Python.
+What each comes to is compared with the in-process engine.
 """
 
 from __future__ import annotations
@@ -44,7 +45,13 @@ PLANS = {
         f"SELECT v % 1000, count(*) AS n, max(v) AS m {WINDOW} WA ts] FROM main GROUP BY v % 1000"
     ),
     "one key has nine of ten": per_key(1),
+    "by a remainder, of a CASE": (
+        "SELECT v % 1000 AS k, count(*) AS n, max(CASE WHEN v > 500000 THEN v - 500000 ELSE v END) AS m "
+        f"{WINDOW} WA ts] FROM main GROUP BY v % 1000"
+    ),
 }
+ROUNDS = 2
+"""Plans take turns so often, and the quicker time counts."""
 
 
 def make_files(home: Path, rows: int, *, keys: int = 1000, skewed: bool = False) -> Path:
@@ -126,9 +133,11 @@ class StagesBench:
 
     def _plans(self, home: Path) -> None:
         plain, skewed = home / f"{self.rows}-1000-False", make_files(home, self.rows, skewed=True)
-        for name, sql in PLANS.items():
-            folder = skewed if name.startswith("one key") else plain
-            self._keep(name, self.rows, MicroBatches(self.spark, folder).started(sql))
+        for _ in range(ROUNDS):
+            for name, sql in PLANS.items():
+                folder = skewed if name.startswith("one key") else plain
+                took = MicroBatches(self.spark, folder).started(sql)
+                self._keep(name, self.rows, min(took, self.took.get((name, self.rows), took)))
         for name in list(PLANS)[1:]:
             rate = self.took["grouped", self.rows] / self.took[name, self.rows]
             self.claims.append(Claim(f"Spark started: {name}, rate of the grouped one's", rate, 0.7, "higher"))
