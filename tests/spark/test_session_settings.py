@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
@@ -63,13 +67,39 @@ def test_settings_are_put_back_when_a_start_fails(spark: Any) -> None:
     session.conf.unset(PARTITIONS)
 
     def fail() -> None:
-        with served(session, {PARTITIONS: "3", PROVIDER: ROCKSDB}):
+        with served(session, lambda: {PARTITIONS: "3", PROVIDER: ROCKSDB}):
             assert session.conf.get(PARTITIONS) == "3"
             raise RuntimeError("no start")
 
     with pytest.raises(RuntimeError, match="no start"):
         fail()
     assert session.conf.get(PARTITIONS, None) is None
+    assert session.conf.get(PROVIDER) == HDFS
+
+
+def test_starts_side_by_side_do_not_take_each_others_settings_for_the_sessions(spark: Any, tmp_path: Path) -> None:
+    session = plain(spark)
+    session.conf.set(PARTITIONS, "7")
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"t": range(10), "k": [at % 3 for at in range(10)]}), tmp_path / "in" / "0.parquet")
+    together = threading.Barrier(3)
+
+    def start(name: str) -> int:
+        flow = pk.Flow(session, path=str(tmp_path / "flows"))
+        frame = session.readStream.schema("t bigint, k bigint").parquet(str(tmp_path / "in"))
+        flow.stream("s", frame, time="t", progress=pk.bounded(3))
+        query: Any = flow.query("SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA t] FROM s GROUP BY k", name)
+        together.wait()
+        run = query.start(str(tmp_path / name), buckets=2)
+        run.process_available()
+        run.stop()
+        return len(
+            [p for p in (tmp_path / "flows" / name / "checkpoint" / "state" / "0").iterdir() if p.name.isdigit()]
+        )
+
+    with ThreadPoolExecutor(3) as pool:
+        assert [p for p in pool.map(start, "abc") if p != 2] == []
+    assert session.conf.get(PARTITIONS) == "7"
     assert session.conf.get(PROVIDER) == HDFS
 
 
@@ -114,6 +144,6 @@ def test_a_setting_that_cannot_be_given_is_told() -> None:
 
     with (
         pytest.raises(StreamError, match=r"(?s)does not let.*CANNOT_MODIFY.*start the session with spark.x=1"),
-        served(Fixed(), {"spark.x": "1"}),
+        served(Fixed(), lambda: {"spark.x": "1"}),
     ):
         pass

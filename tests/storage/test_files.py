@@ -86,9 +86,20 @@ def test_what_is_not_json_is_told(places: Places) -> None:
 
 def test_what_the_file_system_refuses_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="not possible to make a file") as error:
-        place_of(tmp_path / "file" / "folder").make_folder()
-    assert "rights" in error.value.hint
+    for path in (tmp_path / "file", tmp_path / "file" / "folder"):
+        place = place_of(path)
+        for doing in (place.make_folder, place.files, lambda place=place: (place / "x").put(b"")):
+            with pytest.raises(StorageError, match="There is a file where a folder is needed") as error:
+                doing()
+            assert "another path" in error.value.hint
+
+
+def test_a_folder_that_cannot_be_made_is_told_although_nothing_is_there() -> None:
+    place = place_of("/proc/nowhere")
+    for doing, what in ((place.make_folder, "make a folder"), (lambda: (place / "x").put(b""), "write a file")):
+        with pytest.raises(StorageError, match=f"not possible to {what}") as error:
+            doing()
+        assert "rights" in error.value.hint
 
 
 def test_a_uri_on_the_same_file_system_is_opened_alike(tmp_path: Path, s3: str) -> None:

@@ -108,7 +108,7 @@ class Place:
         return self._list(fs.FileType.Directory)
 
     def _list(self, kind: fs.FileType) -> list[str]:
-        with self.told("list"):
+        with self.told("list", "folder"):
             if self.is_local:
                 return self._list_disk(kind)
             found = self.fs.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
@@ -166,8 +166,14 @@ class Place:
 
     def make_folder(self) -> None:
         """Make this folder, and those above it."""
-        with self.told("make"):
-            self.fs.create_dir(self.path, recursive=True)
+        with self.told("make", "folder"):
+            self._make(self.path)
+
+    def _make(self, folder: str) -> None:
+        try:
+            self.fs.create_dir(folder, recursive=True)
+        except FileNotFoundError as error:  # that something is not there is no reason for what makes it
+            raise OSError(str(error)) from error
 
     def move(self, target: Place) -> None:
         """Give a file another name on the same file system, in place of what is there."""
@@ -191,7 +197,7 @@ class Place:
         try:
             self._stream(partial, data)
         except FileNotFoundError:
-            self.fs.create_dir(folder, recursive=True)
+            self._make(folder)
             self._stream(partial, data)
         return partial
 
@@ -200,17 +206,25 @@ class Place:
             file.write(data)
 
     @contextlib.contextmanager
-    def told(self, doing: str) -> Iterator[None]:
+    def told(self, doing: str, what: str = "file") -> Iterator[None]:
         """What the file system refuses is told as an error of ours; that nothing is there is for the caller."""
         try:
             yield
         except FileNotFoundError:
             raise
         except (OSError, pa.ArrowException) as error:
+            got = str(error).split(". Detail:")[0]
+            if isinstance(error, NotADirectoryError | FileExistsError):
+                raise StorageError(
+                    "There is a file where a folder is needed.",
+                    where=str(self),
+                    got=got,
+                    hint="give another path, or move the file away",
+                ) from error
             raise StorageError(
-                f"It was not possible to {doing} a file.",
+                f"It was not possible to {doing} a {what}.",
                 where=str(self),
-                got=str(error).split(". Detail:")[0],
+                got=got,
                 hint="look at its rights, the space left and, on an object store, the credentials and the endpoint",
             ) from error
 

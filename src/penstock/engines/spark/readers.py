@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from penstock.engines.spark.failure import explained
-from penstock.engines.spark.serving import EVOLUTION, served
+from penstock.engines.spark.serving import EVOLUTION, said, served
 from penstock.errors import SourceError
 
 CONTROL = "penstock_control"
@@ -30,7 +30,7 @@ def is_reader(source: object) -> bool:
 
 def names_are_on(spark: Any) -> bool:
     """Whether the session asks for names; then every streaming DataFrame in it has them."""
-    return str(spark.conf.get(EVOLUTION, None) or "false").lower() == "true"
+    return str(said(spark, EVOLUTION) or "false").lower() == "true"
 
 
 def can_name(spark: Any) -> bool:
@@ -43,7 +43,7 @@ def loaded(spark: Any, reader: Any, name: str) -> Any:
     try:
         if not can_name(spark):
             return reader.load()
-        with served(spark, {} if names_are_on(spark) else {EVOLUTION: "true"}):
+        with served(spark, lambda: {} if names_are_on(spark) else {EVOLUTION: "true"}):
             return reader.name(name.lower()).load()
     except PySparkException as error:
         raise SourceError(

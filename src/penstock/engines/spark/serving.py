@@ -3,7 +3,8 @@
 A streaming query copies its session's settings when it starts and lives with the copy; DataFrames belong to the session
 they were made in, so a query cannot run in another. What a query needs is therefore set on the session for the moment
 of the start and put back at once, whatever happens; settings that were not set are unset again. Starts of one process
-take turns. Another thread that reads or starts something in that moment would see the values; nothing else does.
+take turns, and what a session says is looked at within a turn, so that no start takes another's settings for the
+session's. A thread of the user's that reads a setting in that moment would see the values; nothing else does.
 
 What is set, and why:
 - the state store: the default one cannot host an operator with state of its own shape. One that its user chose is kept
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -60,7 +61,7 @@ def query_settings(spark: Any, buckets: int, *, named: bool, on_disk: bool = Fal
 
 def can_host(spark: Any) -> bool:
     """Whether the session's state store can hold the state of a hosted graph."""
-    return not str(spark.conf.get(PROVIDER)).endswith(".HDFSBackedStateStoreProvider")
+    return not str(said(spark, PROVIDER)).endswith(".HDFSBackedStateStoreProvider")
 
 
 def check_can_host(spark: Any, name: str) -> None:
@@ -69,18 +70,25 @@ def check_can_host(spark: Any, name: str) -> None:
         raise StreamError(
             "The session's state store cannot hold the state of this query.",
             where=name,
-            got=f"{PROVIDER}={spark.conf.get(PROVIDER)}",
+            got=f"{PROVIDER}={said(spark, PROVIDER)}",
             hint=f"q.start(…), which serves any session; or spark.conf.set('{PROVIDER}', '{ROCKSDB}')",
         )
 
 
+def said(spark: Any, key: str) -> str | None:
+    """What a session says of a setting, while no query starts."""
+    with _TURNS:
+        found: str | None = spark.conf.get(key, None)
+        return found
+
+
 @contextlib.contextmanager
-def served(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
-    """The session with these settings, for as long as it takes to start a query."""
+def served(spark: Any, settings: Callable[[], Mapping[str, str]]) -> Iterator[None]:
+    """The session with some settings, for as long as it takes to start a query; which, is asked when it is its turn."""
     with _TURNS:
         before: dict[str, str | None] = {}
         try:
-            for key, value in settings.items():
+            for key, value in settings().items():
                 before[key] = spark.conf.get(key, None)
                 _set(spark, key, value)
             yield

@@ -80,7 +80,6 @@ class Hosted:
         self.named = all(sources[name.lower()].named for name in self.entrances)
         self.late_schema = late_schema(*(p.node.schema for p in self.entrances.values()))
 
-    @property
     def settings(self) -> dict[str, str]:
         """What the session must be set to while the query starts, see `serving`."""
         on_disk = self.home is not None and self.home.is_local
