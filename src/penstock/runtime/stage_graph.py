@@ -10,8 +10,10 @@ What a stage sends on has an outlet for each exchange; the last one's is the res
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.model.elements import Punctuation
 from penstock.operators.operator import Operator
 from penstock.operators.relational.meld import MeldOperator
 from penstock.operators.state import Pages
@@ -70,6 +72,13 @@ class StageGraph(Graph):
         self.received.append(made)
         self.edges[planned.identity] = made
         return made
+
+    def promise(self, port: str, promises: Sequence[tuple[int, Punctuation]]) -> None:
+        """Take what buckets of the stage before promise, each by its number, of what an exchange brings."""
+        node = self.edges[port]
+        meld = node.operator
+        assert isinstance(meld, MeldOperator)
+        self.emit(node, meld.punctuate_all(promises))
 
     def attach(self, pages: list[Pages]) -> None:
         """Use these pages, one set per operator in the order of `nodes`."""

@@ -64,8 +64,8 @@ class BucketArrivals:
     rows: dict[str, list[bytes]] = field(default_factory=dict)
     partials: dict[str, list[bytes]] = field(default_factory=dict)
     notes: dict[str, list[Note]] = field(default_factory=dict)
-    bounds: list[tuple[str, int, list[Punctuation]]] = field(default_factory=list)
-    """Of an exchange: its sender, the number of the bucket that promises, and what."""
+    bounds: dict[str, list[tuple[int, Punctuation]]] = field(default_factory=dict)
+    """Of an exchange, by its sender: the number of the bucket that promises, and what."""
 
     def add(self, port: str, kind: str, body: bytes) -> None:
         """Take one packet."""
@@ -78,7 +78,8 @@ class BucketArrivals:
                 self.notes.setdefault(port, []).append(load_note(body))
             case wire.BOUNDS:
                 bucket, said = load(body)
-                self.bounds.append((port, bucket, [Punctuation(bounds, constants) for bounds, constants in said]))
+                promised = [(bucket, Punctuation(bounds, constants)) for bounds, constants in said]
+                self.bounds.setdefault(port, []).extend(promised)
             case _:
                 raise InternalError("A packet is of no kind that a stage takes.", where=port, got=kind)
 
@@ -129,10 +130,8 @@ class HostedGraph:
                 for reason, row in note.dead:
                     side.bury(stream, DeadLetter(reason, row))
                 read += note.read
-        for port, sender, promises in sorted(arrivals.bounds, key=lambda each: each[:2]):
-            node = self.graph.edges[port]
-            for promise in promises:
-                self.graph.emit(node, node.take_in(sender, promise))
+        for port, promises in sorted(arrivals.bounds.items()):
+            self.graph.promise(port, sorted(promises, key=lambda each: each[0]))
         yield from self._given(side, read, before, bucket)
         if self.in_order:
             if self.sources:
