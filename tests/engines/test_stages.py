@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
+from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.statistics import summed
 from penstock.engines.spark.wire import load, unpack
 from penstock.model.batch import Row, table_of
@@ -309,3 +310,12 @@ def test_rows_that_are_equal_travel_once_and_are_counted_all() -> None:
     taken = summed(None, map(load, bodies(said, "operators")))[hosted.planned.identity]
     assert taken["rows_in"] == 1000
     assert taken["rows_out"] == 21
+
+
+def test_what_tasks_send_out_leaves_through_different_buckets() -> None:
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(3))
+    query: Any = flow.query(PER_KEY)
+    hosted = HostedPlan(query.plan, query.catalog, 3, staged=True)
+    rows = table_of(SCHEMA, [(None, "a", 1, 0.5, None)])  # a dead letter
+    said = hosted.run(*[rows] * 3)
+    assert sorted(bucket for bucket, kind, _ in said if kind == "dead") == sorted(bucket_ids(3))

@@ -5,8 +5,9 @@ knows the number of its own, Spark tells it, and a micro-batch only starts once 
 every task judges as every bucket would, also when a micro-batch is replayed. What follows the entrance without state,
 selections and projections, runs here too; then rows go to the buckets of the next stage (`sending`).
 
-Late rows and dead letters, counts and statistics leave as packets that pass all stages by. As in a plan that is not
-cut, every bucket of the first stage hears what the part shows of its stream's progress.
+Late rows and dead letters, counts and statistics leave as packets that pass all stages by, those of each task through a
+bucket of its own, so that no bucket has to carry those of all. As in a plan that is not cut, every bucket of the first
+stage hears what the part shows of its stream's progress.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from penstock.engines.spark.parts import Part, PartReader
 from penstock.engines.spark.sending import Sending
 from penstock.engines.spark.statistics import OPERATORS, added, counted
 from penstock.engines.spark.trackers import tracked
-from penstock.engines.spark.wire import Note, Packet, dump, output, pack, packed
+from penstock.engines.spark.wire import OUT, Note, Packet, dump, output, pack, packed
 from penstock.errors import CheckpointError, InternalError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch
@@ -78,7 +79,9 @@ class JudgingMapper:
             way.begin(before)
         for part in self.reader(batches):
             told = Note(showing(part.batch).summary)
-            yield packed([*self._sent(part, ways), *notes(self.source.name, told, self.buckets)])
+            out = bucket_ids(self.buckets)[task % self.buckets]
+            sent = [p._replace(bucket=out) if p.stage == OUT else p for p in self._sent(part, ways)]
+            yield packed([*sent, *notes(self.source.name, told, self.buckets)])
 
     def _senders(self) -> list[Physical]:
         """The nodes behind which the stream's rows change places."""
@@ -96,12 +99,11 @@ class JudgingMapper:
             # Each way has an entrance, and all judge alike: the first one speaks for the stream.
             yield from way.take(part.batch, side, counts if at == 0 else None)
         counts.late, counts.dead, counts.failed = len(side.late), side.dead, side.failed
-        out = bucket_ids(self.buckets)[0]
         if len(side.late):
-            yield output("late", pack(side.late.table()), out)
+            yield output("late", pack(side.late.table()))
         if len(side.letters):
-            yield output("dead", pack(side.letters.table()), out)
-        yield output("counts", dump(asdict(counts)), out)
+            yield output("dead", pack(side.letters.table()))
+        yield output("counts", dump(asdict(counts)))
 
 
 class Way:
@@ -137,15 +139,14 @@ class Way:
             if not isinstance(given, Batch):
                 raise InternalError("A promise was made where rows are read.", where=self.stream)
             yield from self.sending(without_made(given), self.task)
-        out = self.sending.ids[0]
         if counts is not None:
             counts.on_time = self.entrance.statistics.rows_out - before[0]
             counts.punctuation = entrance.punctuation - before[1]
             if entrance.greatest is not None:
-                yield output("greatest", dump({self.entrance.stream: entrance.greatest}), out)
+                yield output("greatest", dump({self.entrance.stream: entrance.greatest}))
         more = added(statistics, counted(self.graph.nodes))
         if more:
-            yield output(OPERATORS, dump(more), out)
+            yield output(OPERATORS, dump(more))
 
 
 def recorded(log: str, stream: str, batch: str | None) -> dict[str, Any]:

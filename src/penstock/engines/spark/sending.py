@@ -48,7 +48,7 @@ class Sending:
             given, batch = batch, first_of_equal(batch)
             if len(batch) < len(given):
                 left_out = {self._distinct: {"rows_in": len(given) - len(batch)}}
-                yield output(OPERATORS, dump(left_out), self.ids[0])
+                yield output(OPERATORS, dump(left_out))
         entries = self._form.of(batch) if self._form is not None else None
         if entries is None or self._form is None:
             yield from self._packets(ROWS, batch.table, self._route(batch, here))

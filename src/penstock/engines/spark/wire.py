@@ -56,9 +56,9 @@ class Packet(NamedTuple):
     body: bytes
 
 
-def output(kind: str, body: bytes, bucket: int = 0) -> Packet:
-    """A packet on its way out, which leaves through any bucket."""
-    return Packet(bucket, OUT, "", kind, body)
+def output(kind: str, body: bytes) -> Packet:
+    """A packet on its way out, which leaves through whichever bucket it is then given to."""
+    return Packet(0, OUT, "", kind, body)
 
 
 def packed(packets: Sequence[Packet]) -> pa.RecordBatch:
