@@ -16,7 +16,7 @@ from penstock.model.batch import table_of
 from penstock.model.elements import Punctuation
 from penstock.model.plain import decode, encode
 from penstock.model.schema import Schema, schema_of
-from penstock.operators.aggregates import text_codes, word_table
+from penstock.operators.aggregates import group_codes, text_codes, word_table
 from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.aggregates.group_codes import GroupCodes
 from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
@@ -169,5 +169,6 @@ def test_texts_that_are_nearly_all_the_same(usual: str, start: int, others: list
         texts[at] = text
     column = pa.chunked_array([pa.array(texts, pa.string())[start:]])
     codes = GroupCodes(schema_with(("string",)))
-    found = codes.encode([column], len(column)).tolist()
+    with mock.patch.object(group_codes, "MANY_ROWS", 20):
+        found = codes.encode([column], len(column)).tolist()
     assert [codes.keys[code] for code in found] == [(text,) for text in texts[start:]]

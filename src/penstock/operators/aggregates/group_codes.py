@@ -27,6 +27,8 @@ from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
 
 Column: TypeAlias = "pa.ChunkedArray | pa.Array"
 FEW_KEYS = 64
+MANY_ROWS = 4096
+"""From so many on it is worth looking whether all rows have the same key."""
 MOST_REMEMBERED = 1 << 14
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
@@ -257,7 +259,7 @@ def _one_chunk(column: Column) -> pa.Array:
 
 def _is_constant(values: pa.Array) -> bool:
     """Whether all values are the same one; that a few of them are is looked at first."""
-    if len(values) < FEW_KEYS or values.null_count:
+    if len(values) < MANY_ROWS or values.null_count:
         return False
     first = values[0]
     is_likely = first == values[len(values) // 2] == values[-1]
