@@ -1,7 +1,8 @@
 """Rows of integers as small numbers: a hash table over arrays.
 
-Each different row of words (64-bit integers) that has come has a code, in the order in which they first came: codes are
-kept in state, and whoever does the same work again, in another process with other hashes, must come to the same state.
+Each different row of words (64-bit integers) that has come has a code, in the order in which they first came, or of one
+batch by value (`encode_close`), and never by their hashes: codes are kept in state, and whoever does the same work
+again, in another process with other hashes, must come to the same state.
 A batch is looked up at once: in rounds, each of which looks at one place of the table for every row that is still
 without a code, as in linear probing. Rows that are new claim an empty place; of several that claim the same one wins,
 and the others look again. At most half of the places are taken, so a few rounds do.
