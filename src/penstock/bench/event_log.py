@@ -114,7 +114,7 @@ def spread_of(folder: Path, query: str, batches: int) -> Spread:
     """How the work of a query was spread, which has done so many micro-batches; `query` is Spark's id of it."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        events = list(_events(folder))
+        events = list(events_in(folder))
         jobs = [e for e in events if _is(e, "JobStart") and e["Properties"].get("sql.streaming.queryId") == query]
         ended = {e["Job ID"] for e in events if _is(e, "JobEnd")}
         of = {s: int(job["Properties"]["streaming.sql.batchId"]) for job in jobs for s in job["Stage IDs"]}
@@ -125,9 +125,11 @@ def spread_of(folder: Path, query: str, batches: int) -> Spread:
         time.sleep(0.1)
 
 
-def _events(folder: Path) -> Iterator[dict[str, Any]]:
+def events_in(folder: Path) -> Iterator[dict[str, Any]]:
     """All events so far; a line that is being written is one of the next look."""
-    for path in folder.iterdir():
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):  # check-sums
+            continue
         for line in path.read_text().splitlines(keepends=True):
             if line.endswith("\n"):
                 yield json.loads(line)

@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from penstock.bench import scale_tables
+
 RESULTS = Path("benchmarks/results")
-PAGES = (Path("README.md"), Path("docs/performance.md"), Path("docs/papers/lmerge.md"))
+PAGES = (Path("README.md"), Path("docs/performance.md"), Path("docs/scale.md"), Path("docs/papers/lmerge.md"))
 BENCHES = ("windows", "latency", "memory", "queries")
 """Those whose claims the README makes; others have their claims beside their tables."""
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -104,6 +106,14 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "stages": lambda reports: rows_table([r for r in reports["stages"]["rows"] if "milliseconds" in r]),
     "stages-tasks": lambda reports: rows_table([r for r in reports["stages"]["rows"] if "milliseconds" not in r]),
     "stages-claims": lambda reports: claims_table(reports, ("stages",)),
+    "scale-claims": lambda reports: claims_table(reports, ("scale",)),
+    "scale-constants": scale_tables.constants_table,
+    "scale-checked": scale_tables.checked_table,
+    "scale-limits": scale_tables.limits_table,
+    "scale-lengths": scale_tables.lengths_table,
+    "scale-moved": scale_tables.moved_table,
+    "scale-pairs": scale_tables.pairs_table,
+    "scale-buckets": scale_tables.buckets_table,
     "lmerge-claims": lambda reports: claims_table(reports, ("lmerge",)),
     **{name: partial(_figure_table, title) for name, title in LMERGE.items()},
 }

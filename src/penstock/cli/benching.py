@@ -71,6 +71,12 @@ def _stages(rows: int, master: str, say: Say) -> Report:
     return StagesBench(spark, large, say).run().with_more(StageTasksBench(spark, large, say).run())
 
 
+def _scale(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.scale import ScaleBench
+
+    return ScaleBench(max(rows // 20, 20_000), say).run()
+
+
 BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "windows": _windows,
     "latency": _latency,
@@ -78,6 +84,7 @@ BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "queries": _queries,
     "shapes": _shapes,
     "stages": _stages,
+    "scale": _scale,
 }
 
 
