@@ -11,7 +11,7 @@ import pytest
 from penstock.engines.spark.host import StatePages
 from penstock.engines.spark.manifest import buckets_at, check_manifest, keep_manifest, kept_at, manifest_of
 from penstock.errors import CheckpointError
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, table_of
 from penstock.model.elements import linear
 from penstock.model.plain import decode, encode
 from penstock.model.progress import bounded
@@ -293,12 +293,17 @@ def test_a_checkpoint_without_its_manifest_is_refused(tmp_path: Path) -> None:
 
 
 def test_panes_that_come_and_go_in_a_micro_batch_are_not_asked_for_nor_written_nor_removed() -> None:
-    store = filled()
+    store = Store()
+    graph, pages = hosted(store)
+    graph.push("s", Batch(SCHEMA, table=table_of(SCHEMA, [(at % 10, "a", at) for at in range(1000)])))
+    for own in pages:
+        own.flush()
     graph, pages = hosted(store)
     store.reads.clear()
     store.writes.clear()
     prefix = f"{aggregate(graph).identity}/p"
-    graph.push("s", Batch(SCHEMA, [(8, "b", 9), *((at, "a", 1) for at in range(10, 1000, 5))]))
+    rows = [(8, "b", 9), *((at, "a", 1) for at in range(10, 1000, 5))]
+    graph.push("s", Batch(SCHEMA, table=table_of(SCHEMA, rows)))
     graph.push("s", linear("ts", 990))
     for own in pages:
         own.flush()

@@ -103,6 +103,13 @@ def test_starts_side_by_side_do_not_take_each_others_settings_for_the_sessions(s
     assert session.conf.get(PROVIDER) == HDFS
 
 
+def test_a_session_that_says_nothing_has_sparks_defaults(spark: Any) -> None:
+    session = plain(spark)
+    session.conf.unset(PROVIDER)
+    assert session.conf.get(PROVIDER) == HDFS
+    assert query_settings(session, 2, named=False)[PROVIDER] == ROCKSDB
+
+
 def test_what_a_session_says_already_is_left_alone(spark: Any) -> None:
     session = plain(spark)
     session.conf.set(PROVIDER, "com.example.BetterRocksDBStateStoreProvider")

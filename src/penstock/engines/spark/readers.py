@@ -30,7 +30,7 @@ def is_reader(source: object) -> bool:
 
 def names_are_on(spark: Any) -> bool:
     """Whether the session asks for names; then every streaming DataFrame in it has them."""
-    return str(said(spark, EVOLUTION) or "false").lower() == "true"
+    return said(spark, EVOLUTION).lower() == "true"
 
 
 def can_name(spark: Any) -> bool:

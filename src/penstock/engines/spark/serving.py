@@ -61,7 +61,7 @@ def query_settings(spark: Any, buckets: int, *, named: bool, on_disk: bool = Fal
 
 def can_host(spark: Any) -> bool:
     """Whether the session's state store can hold the state of a hosted graph."""
-    return not str(said(spark, PROVIDER)).endswith(".HDFSBackedStateStoreProvider")
+    return not said(spark, PROVIDER).endswith(".HDFSBackedStateStoreProvider")
 
 
 def check_can_host(spark: Any, name: str) -> None:
@@ -75,11 +75,10 @@ def check_can_host(spark: Any, name: str) -> None:
         )
 
 
-def said(spark: Any, key: str) -> str | None:
-    """What a session says of a setting, while no query starts."""
+def said(spark: Any, key: str) -> str:
+    """What a setting of a session is, also where that is Spark's default, while no query starts."""
     with _TURNS:
-        found: str | None = spark.conf.get(key, None)
-        return found
+        return str(spark.conf.get(key))
 
 
 @contextlib.contextmanager
