@@ -295,7 +295,7 @@ def test_a_checkpoint_without_its_manifest_is_refused(tmp_path: Path) -> None:
 def test_panes_that_come_and_go_in_a_micro_batch_are_not_asked_for_nor_written_nor_removed() -> None:
     store = Store()
     graph, pages = hosted(store)
-    graph.push("s", Batch(SCHEMA, table=table_of(SCHEMA, [(at % 10, "a", at) for at in range(1000)])))
+    graph.push("s", Batch(SCHEMA, table=table_of(SCHEMA, [(at // 100, "a", at) for at in range(1000)])))
     for own in pages:
         own.flush()
     graph, pages = hosted(store)
