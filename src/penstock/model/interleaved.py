@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -19,10 +22,22 @@ from penstock.model.elements import Punctuation
 class Interleaved:
     """A batch and what is promised within it."""
 
-    batch: Batch
+    whole: Batch
     places: Sequence[int]
-    """How many rows there are before each punctuation, ascending."""
+    """How many of its rows there are before each punctuation, ascending; those that were left out do not count."""
     said: Sequence[Punctuation]
+    kept: np.ndarray | None = None
+    """Which rows of the whole batch are its own, if not all are: whoever chooses among them may do both at once."""
+
+    @cached_property
+    def batch(self) -> Batch:
+        """Its rows."""
+        return self.whole if self.kept is None else self.whole.select(self.kept)
+
+    @cached_property
+    def size(self) -> int:
+        """How many rows it has."""
+        return len(self.whole) if self.kept is None else int(np.count_nonzero(self.kept))
 
     def elements(self) -> Iterator[Batch | Punctuation]:
         """Rows and punctuation as they come."""

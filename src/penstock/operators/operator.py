@@ -121,6 +121,7 @@ class Stateless(Operator):
         """`names` are those that each attribute and column of the input has in the output; by default its own."""
         super().__init__(schema)
         self.names = names if names is not None else {name: (name,) for name in schema.names}
+        self._same = {name for name, given in self.names.items() if list(given) == [name]}
 
     def feedback(self, bound: int) -> int | None:
         """A row lives as long as the row that it comes from, so what is not needed is the same."""
@@ -137,6 +138,9 @@ class Stateless(Operator):
 
     def carried_over(self, port: int, given: Interleaved, batch: Batch, places: Sequence[int]) -> Outputs:
         """What becomes of rows with punctuation among them: a batch, in which it stands at these places."""
+        if all(said.is_linear and said.bounds[0][0] in self._same for said in given.said):
+            yield Interleaved(batch, places, given.said)
+            return
         kept, said = [], []
         for place, punctuation in zip(places, given.said, strict=True):
             for each in self.punctuate(port, punctuation):
@@ -154,11 +158,15 @@ class BoundMemory:
 
     def advance(self, pages: Pages, bound: int) -> bool:
         """Whether `bound` is new; if so it is remembered."""
-        last = pages.get(self.key)
-        if bound <= (MIN_TICK if last is None else last):
+        if bound <= self.last(pages):
             return False
         pages.put(self.key, bound)
         return True
+
+    def last(self, pages: Pages) -> int:
+        """What was passed on last."""
+        found: int | None = pages.get(self.key)
+        return MIN_TICK if found is None else found
 
     def set(self, pages: Pages, bound: int | None) -> None:
         """What was passed on last, counted anew; None if nothing was."""

@@ -93,7 +93,7 @@ class GraphNode:
             self.statistics.rows_in += len(element)
             return self.operator.process(port, element)
         if isinstance(element, Interleaved):
-            self.statistics.rows_in += len(element.batch)
+            self.statistics.rows_in += element.size
             self.statistics.punctuations_in += len(element.said)
             return self.operator.interleave(port, element)
         self.statistics.punctuations_in += 1
@@ -102,17 +102,20 @@ class GraphNode:
     def give(self, element: Given) -> int:
         """Hold an element that the operator has given, for everybody who takes its output; how many are held of it."""
         if isinstance(element, Interleaved):
-            self._count_rows(element.batch)
+            self.statistics.rows_out += element.size
+            if self.keeps_last:
+                self._keep_last(element.batch)
             self._count_punctuation(element.said)
         elif isinstance(element, Batch):
-            self._count_rows(element)
+            self.statistics.rows_out += len(element)
+            if self.keeps_last:
+                self._keep_last(element)
         else:
             self._count_punctuation((element,))
         return self.hold(element)
 
-    def _count_rows(self, batch: Batch) -> None:
-        self.statistics.rows_out += len(batch)
-        if self.keeps_last and len(batch):
+    def _keep_last(self, batch: Batch) -> None:
+        if len(batch):
             self.last_given = max(self.last_given, int(batch.times().max()))
 
     def _count_punctuation(self, said: Sequence[Punctuation]) -> None:

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from penstock.model.progress import PerSource, Progress, bounded, ordered, per_source, punctuated
 from penstock.model.time import MIN_TICK, Domain
-from penstock.operators.progress import running, sources, trackers
+from penstock.operators.progress import running, sources, sources_by_blocks, trackers
+from penstock.operators.progress.marks import coded
 from penstock.operators.progress.running import running_greatest
 from penstock.operators.progress.sources import SourcesTracker
+from penstock.operators.progress.sources_by_blocks import bounds_by_blocks
 from penstock.operators.progress.trackers import PunctuationTracker, Tracker, tracker_for
 
 PROGRESS = [
@@ -62,14 +64,50 @@ def test_by_row_of_many_sources_is_one_row_at_a_time(
         check_by_row(tracker_for(progress, Domain.INTEGER), before, rows)
 
 
-def check_by_row(tracker: Tracker, before: list[tuple[int, Any]], rows: list[tuple[int, Any]]) -> None:
+@pytest.mark.parametrize("progress", [p for p in PROGRESS if isinstance(p, PerSource)], ids=str)
+@given(before=arrivals, rows=arrivals, block=st.integers(1, 5), share=st.sampled_from([0.0, 0.5, 1.0]))
+def test_by_blocks_of_rows_the_same_rows_are_late(
+    progress: PerSource, before: list[tuple[int, Any]], rows: list[tuple[int, Any]], block: int, share: float
+) -> None:
+    with (
+        mock.patch.multiple(sources, MIN_COLUMNAR=1),
+        mock.patch.multiple(sources_by_blocks, MIN_BLOCK=block, ROWS_PER_SOURCE=0, MAX_DOUBTFUL=share),
+    ):
+        check_by_row(tracker_for(progress, Domain.INTEGER), before, rows, loosely=True)
+
+
+@pytest.mark.parametrize("disorder", [50, 70])
+@pytest.mark.parametrize("number", [3, 200])
+def test_blocks_tell_of_a_stream_of_many_rows_which_are_late(number: int, disorder: int) -> None:
+    random = np.random.default_rng(number)
+    times = np.arange(20_000) // 10 - random.integers(0, 50, 20_000)
+    times[[9000, 9005, 15_000]] -= 500
+    names = random.integers(0, number, len(times)).tolist()
+    tracker = SourcesTracker(disorder, None, ())
+    _, state = tracker.by_row(None, times[:4096], names[:4096])
+    exact, after = tracker.by_row(deepcopy(state), times[4096:], names[4096:])
+    loose = bounds_by_blocks(tracker.rule, state, times[4096:], coded(names[4096:]))
+    assert loose is not None
+    assert (loose <= exact).all()
+    is_late = times[4096:] < exact
+    assert is_late.any()
+    assert ((times[4096:] < loose) == is_late).all()
+    assert (loose[is_late] == exact[is_late]).all()
+    assert state == after
+
+
+def check_by_row(
+    tracker: Tracker, before: list[tuple[int, Any]], rows: list[tuple[int, Any]], *, loosely: bool = False
+) -> None:
     state: Any = None
     for row in before:
         state = tracker.advance(state, tracker.summarise(*split(tracker, [row])))
-    bounds, after = tracker.by_row(deepcopy(state), *split(tracker, rows))
+    bounds, after = tracker.by_row(deepcopy(state), *split(tracker, rows), loosely=loosely)
     observed = deepcopy(state)
     for (time, mark), bound in zip(rows, bounds.tolist(), strict=True):
-        assert bound == tracker.bound(state) == tracker.bound(observed)
+        exact = tracker.bound(state)
+        assert exact == tracker.bound(observed)
+        assert bound == exact or (loosely and bound < exact <= time)
         state = tracker.advance(state, tracker.summarise(*split(tracker, [(time, mark)])))
         observed = tracker.observe(observed, time, split(tracker, [(time, mark)])[1][0])
     assert tracker.bound(after) == tracker.bound(state) == tracker.bound(observed)

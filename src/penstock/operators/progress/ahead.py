@@ -136,10 +136,12 @@ class GuardedTracker:
                 reached = max(reached, time)
         return mask, (reached, own), refused
 
-    def by_row(self, state: State | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, State]:
+    def by_row(
+        self, state: State | None, times: np.ndarray, marks: Marks, *, loosely: bool = False
+    ) -> tuple[np.ndarray, State]:
         """The tracker's own, over rows that were admitted."""
         reached, own = state if state is not None else (None, None)
-        before, own = self.inner.by_row(own, times, marks)
+        before, own = self.inner.by_row(own, times, marks, loosely=loosely)
         return before, (reached, own)
 
     def observe(self, state: State | None, time: int, mark: Any) -> State:

@@ -7,8 +7,10 @@ useful (thesis 8.1): between two boundaries no window can close.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,9 +53,19 @@ class Split:
     """A batch by what becomes of its rows."""
 
     rejected: list[Rejected]
-    on_time: Batch
+    batch: Batch
     kept: np.ndarray
     """Which rows of the batch are on time."""
+
+    @cached_property
+    def size(self) -> int:
+        """How many those are."""
+        return int(np.count_nonzero(self.kept))
+
+    @cached_property
+    def on_time(self) -> Batch:
+        """The rows on time."""
+        return self.batch if self.size == len(self.kept) else self.batch.select(self.kept)
 
 
 class Ingest(Operator):
@@ -134,7 +146,7 @@ class Ingest(Operator):
             self.skipped += int(skipped.sum())
         if late.any():
             rejected.append(lateness.late(batch.select(late), bounds[late].tolist()))
-        return Split(rejected, batch if keep.all() else batch.select(keep), keep)
+        return Split(rejected, batch, keep)
 
     def _unjudged(self, batch: Batch, mask: np.ndarray) -> list[Rejected]:
         """Rows of which it cannot be told whether they are punctuation."""
@@ -218,6 +230,15 @@ class Ingest(Operator):
             return
         if self.passed_on.advance(self.pages, self._useful(bound)):
             yield self.output_bound(bound)
+
+    def pass_on_all(self, bounds: Sequence[int]) -> list[Punctuation]:
+        """Bounds that grow, as punctuation: those that say something new to somebody to whom every bound is of use."""
+        if self.by_arrival or not bounds:
+            return []
+        new = bounds[bisect_right(bounds, self.passed_on.last(self.pages), key=self._useful) :]
+        if new:
+            self.passed_on.set(self.pages, self._useful(new[-1]))
+        return [self.output_bound(bound) for bound in new]
 
     def pass_on_promise(self, promise: Punctuation, known: int) -> Iterable[Punctuation]:
         """The promise, if it is of use to somebody to whom `known` is known of the same rows."""

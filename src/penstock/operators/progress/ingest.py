@@ -16,7 +16,7 @@ What was promised of groups is kept as a frontier, beside what the tracker knows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,33 +71,33 @@ class RowIngest(Ingest):
         if self.by_arrival and not self.is_punctuated:
             before = np.full(len(times), MIN_TICK, np.int64)
         else:
-            before, state = self.tracker.by_row(state, times, marks)
+            before, state = self.tracker.by_row(state, times, marks, loosely=True)
         self.pages.put("progress", state)
         outside = self.outside()
         linear = before if outside == MIN_TICK else np.maximum(before, outside)
         condemning, said = self._with_promises(batch, marks, linear)
         split = self.split(batch, times, marks, condemning)
         yield from split.rejected
-        if len(split.on_time):
-            self.reach(int((times if split.kept.all() else times[split.kept]).max()))
-        ends = list(self._ends(times, marks, before, said))
-        if ends:
-            yield from self._among(split, ends)
-        elif len(split.on_time):
+        if split.size:
+            self.reach(int((times if split.size == len(times) else times[split.kept]).max()))
+        places, told = self._told(times, marks, before, said)
+        if told:
+            yield from self._among(split, places, told)
+        elif split.size:
             yield split.on_time
         if self.groups is not None:
             self._forget_passed()
         yield from self.pass_on(self.tracker.bound(state))
 
-    def _among(self, split: Split, ends: Sequence[tuple[int, Iterable[Punctuation]]]) -> Outputs:
+    def _among(self, split: Split, places: Sequence[int], told: Sequence[Punctuation]) -> Outputs:
         """The rows on time with what is put out among them; for windows, after them."""
         if self.step == 1:
-            kept_before = np.searchsorted(np.flatnonzero(split.kept), [place for place, _ in ends]).tolist()
+            left_out = np.flatnonzero(~split.kept)
+            kept_before = (np.asarray(places) - np.searchsorted(left_out, places)).tolist()
         else:
-            kept_before = [len(split.on_time)] * len(ends)
-        told = [(place, said) for place, (_, passed) in zip(kept_before, ends, strict=True) for said in passed]
-        made = Interleaved(split.on_time, [place for place, _ in told], [said for _, said in told])
-        yield from (made,) if split.on_time.columnar and len(told) > 1 else made.elements()
+            kept_before = [split.size] * len(told)
+        made = Interleaved(split.batch, kept_before, told, split.kept if split.size < len(split.kept) else None)
+        yield from (made,) if split.batch.columnar and len(told) > 1 else made.elements()
 
     def _single(self, batch: Batch, time: int, mark: Any) -> Outputs:
         """One row of data: the same as many, without arrays."""
@@ -151,17 +151,20 @@ class RowIngest(Ingest):
             self.pages.put(PROMISES, frontier)
         return condemning, taken
 
-    def _ends(
+    def _told(
         self, times: np.ndarray, marks: Marks, before: np.ndarray, said: Sequence[Said]
-    ) -> Iterator[tuple[int, Iterable[Punctuation]]]:
-        """Where something is put out before the end of the batch: the places of rows that say it, each with what."""
+    ) -> tuple[list[int], list[Punctuation]]:
+        """What is put out before the end of the batch, and the places of the rows that say it."""
         if not self.is_punctuated:
-            return
-        ends = [(each.place, self.pass_on_promise(each.promise, each.known)) for each in said]
+            return [], []
+        told = [(each.place, p) for each in said for p in self.pass_on_promise(each.promise, each.known)]
         if self.step == 1:
-            places = np.flatnonzero((np.asarray(marks) == PUNCTUATION) & (times > before)).tolist()
-            ends += [(place, self.pass_on(int(times[place]))) for place in places]
-        yield from sorted(ends, key=lambda end: end[0])
+            places = np.flatnonzero((np.asarray(marks) == PUNCTUATION) & (times > before))
+            bounds = self.pass_on_all(times[places].tolist())
+            told += zip(places[len(places) - len(bounds) :].tolist(), bounds, strict=True)
+        if said:
+            told.sort(key=lambda each: each[0])
+        return [place for place, _ in told], [punctuation for _, punctuation in told]
 
 
 class BatchIngest(Ingest):
@@ -185,7 +188,7 @@ class BatchIngest(Ingest):
         if len(batch):
             split = self.split(batch, batch.times(), marks, self._condemning(batch, marks))
             yield from split.rejected
-            if len(split.on_time):
+            if split.size:
                 newest = int(split.on_time.times().max())
                 self.greatest = newest if self.greatest is None else max(self.greatest, newest)
                 yield split.on_time

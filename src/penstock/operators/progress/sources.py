@@ -6,8 +6,9 @@ could say of its past is idle too. So memory is bounded by the sources that were
 every source is kept, and one that falls silent holds the stream back for good. Sources that are named beforehand hold
 the stream back until they were heard once, or until the stream has come more than `idle` from its first row.
 
-Batches are judged by columns: while sources stay, by `steady_sources.py`, however many they are; where sources become
-idle or are awaited, by `few_sources.py` if they are few. What columns cannot tell is taken row by row.
+Batches are judged by columns: while sources stay, by `sources_by_blocks.py` if only late rows are to be found, else by
+`steady_sources.py`, however many they are; where sources become idle or are awaited, by `few_sources.py` if they are
+few. What columns cannot tell is taken row by row.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.progress.few_sources import bounds_of_few
 from penstock.operators.progress.marks import Coded, Marks, coded
 from penstock.operators.progress.source_state import Rule, State, hear, started
+from penstock.operators.progress.sources_by_blocks import bounds_by_blocks
 from penstock.operators.progress.steady_sources import bounds_of_steady
 
 FEW = 16
@@ -62,7 +64,8 @@ class SourcesTracker:
     idle: int | None
     sources: tuple[Any, ...]
     patience: Patience = field(default_factory=Patience, compare=False, repr=False)
-    """Decides how bounds are found, never what they are."""
+    patience_with_blocks: Patience = field(default_factory=Patience, compare=False, repr=False)
+    """Both decide how bounds are found, never which rows are late."""
 
     @cached_property
     def rule(self) -> Rule:
@@ -125,10 +128,17 @@ class SourcesTracker:
         self.rule.settle(state)
         return END_OF_TIME if state["awaited"] else int(state["heap"][0][0])
 
-    def by_row(self, state: State | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, State]:
+    def by_row(
+        self, state: State | None, times: np.ndarray, marks: Marks, *, loosely: bool = False
+    ) -> tuple[np.ndarray, State]:
         """By columns as far as that goes, else row by row."""
         state = started(state, self.sources)
         found = coded(marks)
+        if loosely and len(times) >= MIN_COLUMNAR and self.patience_with_blocks.tries():
+            loose = bounds_by_blocks(self.rule, state, times, found)
+            self.patience_with_blocks.learn(was_of_use=loose is not None)
+            if loose is not None:
+                return loose, state
         before: list[np.ndarray] = []
         if len(times) >= MIN_COLUMNAR and self.patience.tries():
             steady = bounds_of_steady(self.rule, state, times, found)

@@ -41,8 +41,11 @@ class Tracker(Protocol):
     def observe(self, state: Any, time: int, mark: Any) -> Any:
         """The state after one more row."""
 
-    def by_row(self, state: Any, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, Any]:
-        """The bound that precedes each row, and the state after them all."""
+    def by_row(self, state: Any, times: np.ndarray, marks: Marks, *, loosely: bool = False) -> tuple[np.ndarray, Any]:
+        """The bound that precedes each row, and the state after them all.
+
+        Taken loosely, a row that is not below the bound that precedes it may be given an earlier one.
+        """
 
 
 def tracker_for(progress: Single, domain: Domain, max_ahead: int | None = None) -> Tracker:
@@ -102,7 +105,9 @@ class DelayTracker:
         """The greater."""
         return time if state is None else max(state, time)
 
-    def by_row(self, state: int | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, int]:
+    def by_row(
+        self, state: int | None, times: np.ndarray, marks: Marks, *, loosely: bool = False
+    ) -> tuple[np.ndarray, int]:
         """A running maximum less the delay."""
         running = running_greatest(MIN_TICK if state is None else state, times)
         newest = int(running[-1])
@@ -157,7 +162,7 @@ class RowsTracker:
             return (greatest if greatest > counted else counted), held, recent
         return self.advance((counted, held, recent), (1, time))
 
-    def by_row(self, state: Any, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, Any]:
+    def by_row(self, state: Any, times: np.ndarray, marks: Marks, *, loosely: bool = False) -> tuple[np.ndarray, Any]:
         """A running maximum that lags n rows behind."""
         counted, held, recent = (MIN_TICK, 0, []) if state is None else state
         if len(times) < min(MIN_COLUMNAR, self.rows) or held != len(recent):  # few rows, or some came at once
@@ -204,7 +209,9 @@ class PunctuationTracker:
         """The greater, of punctuation."""
         return max(self.bound(state), time) if mark == PUNCTUATION else self.bound(state)
 
-    def by_row(self, state: int | None, times: np.ndarray, marks: Marks) -> tuple[np.ndarray, int]:
+    def by_row(
+        self, state: int | None, times: np.ndarray, marks: Marks, *, loosely: bool = False
+    ) -> tuple[np.ndarray, int]:
         """A running maximum over punctuation rows."""
         places = np.flatnonzero(np.asarray(marks) == PUNCTUATION)
         running = running_greatest(self.bound(state), times[places])

@@ -36,16 +36,19 @@ class SelectOperator(Stateless):
 
     def interleave(self, port: int, given: Interleaved) -> Outputs:
         """Filter all rows at once, if that is possible by columns, and find where each punctuation stands then."""
+        whole = given.whole
         try:
-            mask = self.by_column(given.batch) if given.batch.columnar else None
+            mask = self.by_column(whole) if whole.columnar else None
         except Exception:  # some row has no answer: `attempt` finds it
             mask = None
         if mask is None:
             yield from super().interleave(port, given)
             return
         kept = _known(mask)
-        places = np.searchsorted(np.flatnonzero(kept.to_numpy()), given.places)
-        yield from self.carried_over(port, given, self._filtered(given.batch, kept), places.tolist())
+        if given.kept is not None:
+            kept = pc.and_(kept, pa.array(given.kept))
+        so_far = np.cumsum(kept.to_numpy(), dtype=np.int32)
+        yield from self.carried_over(port, given, self._filtered(whole, kept), _kept_before(given, so_far))
 
     def _whole(self, batch: Batch) -> Batch:
         mask = self.by_column(batch) if batch.columnar else None
@@ -61,6 +64,17 @@ class SelectOperator(Stateless):
     def single(self, row: Row) -> Row | None:
         """The row if it is kept; fails where the predicate does."""
         return row if self.by_rows((row,)) else None
+
+
+def _kept_before(given: Interleaved, so_far: np.ndarray) -> list[int]:
+    """How many rows are kept before each punctuation, from how many are kept so far at each row."""
+    if given.kept is None:
+        ends = given.places
+    else:  # counted among the rows of the whole batch, up to the one which it stands before
+        left_out = np.flatnonzero(~given.kept)
+        own = left_out - np.arange(len(left_out))
+        ends = (np.asarray(given.places) + np.searchsorted(own, given.places)).tolist()
+    return [int(so_far[end - 1]) if end else 0 for end in ends]
 
 
 def _known(mask: pa.ChunkedArray) -> pa.ChunkedArray:
