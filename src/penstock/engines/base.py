@@ -17,6 +17,7 @@ from penstock.plan.nodes import (
     Distinct,
     Ends,
     GroupAggregate,
+    Join,
     Merge,
     Node,
     NumberRows,
@@ -34,6 +35,7 @@ FEATURES = {
     "project": "expressions and renaming",
     "user function": "Python functions of single values",
     "union": "bag union of streams (Meld)",
+    "join": "joins of two streams by times that are near each other: inner, outer, semi and anti (OA-Join)",
     "merge": "logical merge of replicas (LMerge)",
     "lives": "streams whose rows have ends of their own, and may be revised",
     "settle": "events once they can no longer change (Cleanse), for what takes inserts only",
@@ -117,6 +119,10 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                     yield "user function", node
             case Union():
                 yield "union", node
+            case Join(condition=condition):
+                yield "join", node
+                if condition is not None and calls_users_code(condition):
+                    yield "user function", node
             case Merge():
                 yield "merge", node
             case Ends():

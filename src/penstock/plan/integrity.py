@@ -64,7 +64,7 @@ def check_agree(kind: str, branches: Sequence[Node]) -> None:
             )
 
 
-def check_count(kind: str, inputs: Sequence[Node], wanted: int) -> None:
+def check_count(kind: str, inputs: Sequence[object], wanted: int) -> None:
     """A node is given as many inputs as it has."""
     if len(inputs) != wanted:
         raise PlanError("A node is given another number of inputs.", where=kind, got=str(len(inputs)), hint=str(wanted))

@@ -1,8 +1,8 @@
 """The logical plan: frozen nodes, each of which derives its schema and properties from its inputs.
 
 A node says what is computed, never how. A node that does not fit its inputs cannot be made (`integrity`). What every
-node is, is in `node`, aggregation in `aggregate_nodes`, how long events live in `lived_nodes`; whoever uses nodes finds
-all of them here.
+node is, is in `node`, aggregation in `aggregate_nodes`, joins in `join_nodes`, how long events live in `lived_nodes`;
+whoever uses nodes finds all of them here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from penstock.model.time import show_span
 from penstock.plan.aggregate_nodes import WINDOW_FIELDS, GroupAggregate, WindowAggregate, window_fields
 from penstock.plan.expressions import Column, Expression, columns_in, worded
 from penstock.plan.integrity import check_column, check_predicate, check_reads
+from penstock.plan.join_nodes import Join
 from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
 from penstock.plan.node import Nary, Node, SameColumns, Unary
 
 __all__ = [
-    "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Distinct", "Ends", "GroupAggregate", "Merge", "Nary", "Node",
-    "NumberRows", "Project", "Select", "Settle", "Source", "Unary", "Union", "WindowAggregate", "window_fields",
+    "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Distinct", "Ends", "GroupAggregate", "Join", "Merge", "Nary",
+    "Node", "NumberRows", "Project", "Select", "Settle", "Source", "Unary", "Union", "WindowAggregate", "window_fields",
 ]  # fmt: skip
 ROW_NUMBER = "row_num"
 

@@ -32,6 +32,7 @@ from penstock.plan.nodes import (
     Distinct,
     Ends,
     GroupAggregate,
+    Join,
     Merge,
     Node,
     NumberRows,
@@ -62,6 +63,7 @@ NOTHING = Kept()
 TakenUp = Callable[[Choice], Choice]
 """The choice for a node, given the state that is there of it."""
 WHOLE = "whole groups"
+OA_JOIN = "OA-Join"
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,8 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, algorithm, f"{why}; events by slices of time, given up when they are final")
         case Union():
             return Decision(runs, "Meld", "Meld, rows pass at once")
+        case Join():
+            return Decision(runs, OA_JOIN, "rows by key and time on both sides, given up when punctuation allows")
         case Select() | Project() | Ends() | AlterLifetime() | NumberRows():
             return Decision(runs, type(node).__name__, "pipelined, rows or Arrow")
         case _:

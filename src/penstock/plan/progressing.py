@@ -2,8 +2,9 @@
 
 A window can stand on any attribute that progresses. A stream declares its own; they survive where their columns pass
 through as they are: selections, projections that keep or rename them, unions of streams in which both have them in the
-same place, duplicate elimination, which leaves rows out. Whatever keeps rows back or makes new ones (windows, merges,
-numbering, settling) has its time alone.
+same place, duplicate elimination, which leaves rows out. A join has the attributes by which its rows are near each
+other, and the later of the two times. Whatever else keeps rows back or makes new ones (windows, merges, numbering,
+settling) has its time alone.
 
 A consumer that reads bounds of one attribute has no use for those of others (thesis 8.1, the Describe idea): a window
 for those of the attribute it stands on. Where the rows of a stream are the result, bounds on all of them are of use.
@@ -12,7 +13,7 @@ for those of the attribute it stands on. Where the rows of a stream are the resu
 from __future__ import annotations
 
 from penstock.plan.expressions import Column
-from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
+from penstock.plan.nodes import Distinct, Join, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
 from penstock.plan.useful import EVERY, Useful, useful_below
 
 Wanted = dict[str, Useful]
@@ -37,6 +38,8 @@ def _attributes(node: Node) -> tuple[str, ...]:
         case Project(input=below, columns=columns):
             known = set(progressing(below))
             return tuple(name for name, e in columns if isinstance(e, Column) and e.name in known)
+        case Join():
+            return node.attributes
         case Union(branches=branches):
             places = [{b.schema.index(name) for name in progressing(b)} for b in branches]
             return tuple(node.schema.names[at] for at in sorted(set.intersection(*places)))
@@ -75,6 +78,8 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
         case Union():
             names = dict(zip(node.schema.names, below.schema.names, strict=True))
             return {names[name]: useful for name, useful in above.items()}
+        case Join():
+            return dict.fromkeys([time, node.on[port]], EVERY)
         case Merge() | NumberRows() | Settle():
             return {time: EVERY}
         case _:

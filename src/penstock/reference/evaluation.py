@@ -11,6 +11,8 @@ unions are of elements, since an insert and its adjusts are the same row. A sett
 result are of the events that the elements come to: each where its insert was, with its last end. An adjust of an event
 that is not there changes nothing; a settle says so. Windows count settled events by their start.
 
+A join is of rows that were on time, in whatever order they came: each pair is where the later of its rows is.
+
 DISTINCT over plain rows keeps one row of those with the same visible values at the same time: per instant, since all
 rows of a stream live equally long (where lifetimes only overlap, as in a union of windows with two origins, both stay).
 Over events with lives it is one event for each longest stretch of time in which there is one.
@@ -44,6 +46,7 @@ from penstock.plan.nodes import (
     Distinct,
     Ends,
     GroupAggregate,
+    Join,
     Merge,
     Node,
     NumberRows,
@@ -55,6 +58,7 @@ from penstock.plan.nodes import (
     WindowAggregate,
 )
 from penstock.reference.aggregates import aggregate
+from penstock.reference.joins import join
 from penstock.reference.scalars import Functions, same_row, value_of
 from penstock.reference.windows import extents
 
@@ -175,6 +179,8 @@ class _Evaluator:
                 return [item._replace(row=(*item.row, None if end == END_OF_TIME else end)) for item, end in ends]
             case Distinct():
                 return self._distinct(node)
+            case Join():
+                return self._joined(node)
             case WindowAggregate():
                 return [Placed(i, row) for i, row in enumerate(self._aggregated(node))]
             case GroupAggregate():
@@ -234,6 +240,19 @@ class _Evaluator:
         for item in self.rows(node.input):
             kept.setdefault((same_row(_visible(item.row, schema)), item.row[schema.time_index]), item)
         return list(kept.values())
+
+    def _joined(self, node: Join) -> list[Placed]:
+        left, right = ([(item.place, item.row) for item in self.rows(side)] for side in node.inputs)
+        return [Placed(place, row) for place, row in join(node, left, right, lambda pair: self._are_pair(node, pair))]
+
+    def _are_pair(self, node: Join, pair: Row) -> bool:
+        """Whether the condition holds; a pair for which it has no value is none, and is dead."""
+        assert node.condition is not None
+        try:
+            return value_of(node.condition, pair, node.pairs, self.functions) is True
+        except EvaluationError as error:
+            self._bury(node, plain_text(reason_of(error)), row_text(node.pairs, pair))
+            return False
 
     def _aggregated(self, node: WindowAggregate) -> list[Row]:
         schema = node.input.schema

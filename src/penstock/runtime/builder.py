@@ -20,6 +20,8 @@ from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.partials import Grouping
 from penstock.operators.aggregates.whole_groups import GroupAggregateOperator
 from penstock.operators.aggregates.wid import WidAggregate
+from penstock.operators.joins.nearness import InWindow, Nearness, Within
+from penstock.operators.joins.oa_join import OAJoin, Promised, Side
 from penstock.operators.merge.operator import MergeOperator
 from penstock.operators.operator import Operator
 from penstock.operators.progress.ingest import BatchIngest, RowIngest
@@ -43,11 +45,13 @@ from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.complete import completing
 from penstock.plan.expressions import Column, Expression
+from penstock.plan.join_nodes import Band, SameWindow
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
     Ends,
     GroupAggregate,
+    Join,
     Merge,
     NumberRows,
     Project,
@@ -101,6 +105,8 @@ class Builder:
                 return SettleOperator(node.schema)
             case Distinct():
                 return DistinctOperator(node.schema) if node.schema.lives is None else StretchesOperator(node.schema)
+            case Join():
+                return self._join(node)
             case WindowAggregate():
                 return self.window_aggregate(node, planned.algorithm)
             case GroupAggregate():
@@ -200,6 +206,31 @@ class Builder:
             options["key"] = node.key
         branches = [b.schema for b in node.branches]
         return MergeOperator(node.schema, node.names, node.algorithm, branches=branches, **options)
+
+    def _join(self, node: Join) -> Operator:
+        sides = tuple(
+            Side(
+                below.schema,
+                node.on[port],
+                tuple(below.schema.index(pair[port]) for pair in node.equal),
+                (node.keeps_left, node.keeps_right)[port],
+            )
+            for port, below in enumerate(node.inputs)
+        )
+        near: Nearness
+        match node.near:
+            case Band(low=low, high=high):
+                near = Within(low, high)
+            case SameWindow(width=width, origin=origin):
+                near = InWindow(width, origin)
+        known = node.attributes
+        left, right = (name if name in known else "" for name in node.named_on)
+        promised = Promised(left, right, str(node.schema.time))
+        condition = None
+        if node.condition is not None:
+            mask = self._mask(node.condition, node.pairs)
+            condition = node.pairs, mask, self.row(node.condition, node.pairs)
+        return OAJoin(node.schema, (sides[0], sides[1]), near, promised, node.kind, condition)
 
     def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:
         """The operator of a window aggregate by an algorithm, see `plan.cost`."""

@@ -40,7 +40,7 @@ from penstock.plan.progressing import progressing
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_window import WindowBinder, tick_window
-from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
+from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, shared_names, unique
 from penstock.sql.reading import shown
 from penstock.sql.scope import Scope, aggregate_name
 
@@ -87,7 +87,7 @@ class GroupingBinder:
         # The select list first: a HAVING that comes later then changes nothing below it, unless it asks for more.
         columns, made = self._columns()
         predicate = self.having.predicate(self.reading.need(having, "this")) if having is not None else None
-        refuse_twice(self.items, self.reading)
+        refuse_twice(self.items, self.reading, shared=shared_names(self.items, self.scope))
         grouping = self.grouping
         keys, calls = tuple(grouping.keys), tuple(grouping.calls.values())
         aggregate: Node
@@ -108,11 +108,12 @@ class GroupingBinder:
         """The select list without the columns of the window, and which of its names were made here."""
         columns: list[tuple[str, Expression]] = []
         made: set[int] = set()
+        shared = shared_names(self.items, self.scope)
         for item in self.items:
             if self.scope.is_star(item):
                 raise self.reading.error("SELECT * cannot be aggregated.", item, hint="name the columns")
             bound = self.select.bind(self.reading.need(item, "this") if isinstance(item, exp.Alias) else item)
-            name = item_name(item, bound, len(columns), self.reading)
+            name = item_name(item, bound, len(columns), self.reading, self.scope, shared)
             if isinstance(bound, Column) and bound.name in self._lead and name.lower() == bound.name:
                 continue
             if name.lower() in self._lead and is_named(item):

@@ -12,7 +12,7 @@ from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, Span, longest, show_span
 from penstock.plan.catalog import closest
 from penstock.plan.nodes import ROW_NUMBER, Node, NumberRows
-from penstock.plan.progressing import progressing
+from penstock.plan.progressing import progressing as attributes_of
 from penstock.plan.rules.by_arrival import numbered
 from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 from penstock.sql.clause import WindowClause
@@ -66,7 +66,7 @@ class WindowBinder:
     def _row_number_column(self) -> str | None:
         return next((f.name for f in self.schema.fields if f.name.lower() in ROW_NUMBER_NAMES), None)
 
-    def _only(self, kind: str, *parameters: str) -> None:
+    def only(self, kind: str, *parameters: str) -> None:
         """Refuse a parameter that this kind of window does not read."""
         for parameter in self.clause.positions:
             if parameter not in parameters:
@@ -84,13 +84,13 @@ class WindowBinder:
             )
         if clause.pa:
             return self._partitioned()
-        attribute = self._progressing(clause.wa, "wa")
+        attribute = self.progressing(clause.wa, "wa")
         domain = self._domain(attribute)
         if clause.range_all:
-            self._only("a landmark window", "range_all", "slide", "wa", "origin")
-            return LandmarkWindow(attribute, domain, self._length("slide", domain), self._origin(domain))
-        self._only("a sliding window", "range", "tumbling", "slide", "wa", "origin")
-        range_ = self._length("range", domain)
+            self.only("a landmark window", "range_all", "slide", "wa", "origin")
+            return LandmarkWindow(attribute, domain, self.length("slide", domain), self._origin(domain))
+        self.only("a sliding window", "range", "tumbling", "slide", "wa", "origin")
+        range_ = self.length("range", domain)
         if clause.tumbling:
             if clause.slide is not None:
                 raise self.error("A tumbling window has no SLIDE of its own.", "slide", got=str(clause.slide))
@@ -99,7 +99,7 @@ class WindowBinder:
             raise self.error(
                 "SLIDE is missing.", "range", hint="add SLIDE, or write RANGE TUMBLING for windows that do not overlap"
             )
-        return SlidingWindow(attribute, domain, range_, self._length("slide", domain), self._origin(domain))
+        return SlidingWindow(attribute, domain, range_, self.length("slide", domain), self._origin(domain))
 
     @property
     def is_life(self) -> bool:
@@ -110,30 +110,33 @@ class WindowBinder:
         """How long rows live, in ticks."""
         if self.clause.range is not None and self.clause.range.is_rows:
             raise self.error("Rows live for a length of time.", "range", got=str(self.clause.range))
-        return self._length("range", self.schema.domain)
+        return self.length("range", self.schema.domain)
 
-    def _bare(self, name: str, parameter: str) -> str:
-        """An attribute without its qualifier, which must be that of the stream."""
+    def _found(self, name: str, parameter: str) -> list[str]:
+        """What the columns are called that an attribute may be, by its name with or without the stream's."""
         qualifier, _, bare = name.rpartition(".")
         if qualifier and qualifier.lower() not in self.scope.qualifiers:
             raise self.error(
                 "Unknown stream.", parameter, got=name, hint=closest(qualifier, sorted(self.scope.qualifiers))
             )
-        return bare
-
-    def _progressing(self, name: str, parameter: str) -> str:
-        bare = self._bare(name, parameter)
         if bare.lower() in ROW_NUMBER_NAMES:
             bare = self._row_number_column() or ROW_NUMBER
-        if bare not in self.schema:
+        found = self.scope.called(bare, qualifier or None)
+        if len(found) > 1:
+            raise self.error("The name means several columns.", parameter, got=name, hint="say of which stream")
+        return found
+
+    def progressing(self, name: str, parameter: str) -> str:
+        """The progressing attribute of a name."""
+        found = next(iter(self._found(name, parameter)), None)
+        if found is None:
             raise self.error(
                 "The windowing attribute does not exist.",
                 parameter,
                 got=name,
                 hint=f"columns: {', '.join(f.name for f in self.schema.visible)}",
             )
-        found = self.schema[bare].name
-        known = progressing(self.scope.node)
+        known = attributes_of(self.scope.node)
         if found not in known:
             others = f", or {', '.join(known[1:])}" if known[1:] else ""
             raise self.error(
@@ -147,7 +150,8 @@ class WindowBinder:
     def _domain(self, attribute: str) -> Domain:
         return self.schema[attribute].type.domain or Domain.INTEGER
 
-    def _length(self, parameter: str, domain: Domain) -> int:
+    def length(self, parameter: str, domain: Domain) -> int:
+        """A length in ticks."""
         span: Span | None = getattr(self.clause, parameter)
         name = parameter.upper()
         if span is None:
@@ -198,26 +202,26 @@ class WindowBinder:
                 got=f"WA {self.clause.wa}",
                 hint="use WA row-num, or GROUP BY instead of PA",
             )
-        self._only("a partitioned window", "range", "slide", "wa", "pa")
-        bare = [self._bare(name, "pa") for name in self.clause.pa]
-        for name in bare:
-            if name not in self.schema:
+        self.only("a partitioned window", "range", "slide", "wa", "pa")
+        names = []
+        for name in self.clause.pa:
+            found = self._found(name, "pa")
+            if not found:
                 raise self.error("The partitioning attribute does not exist.", "pa", got=name)
-        names = tuple(self.schema[name].name for name in bare)
+            names.append(found[0])
         return PartitionedWindow(
-            self.schema.time or ROW_NUMBER, Domain.INTEGER, self._rows("range"), self._rows("slide"), names
+            self.schema.time or ROW_NUMBER, Domain.INTEGER, self._rows("range"), self._rows("slide"), tuple(names)
         )
 
     def _slide_by_tuple(self) -> SlideByTupleWindow:
         attribute_parameter = "wa" if self.clause.rattr is None else "rattr"
-        self._only("a window that slides by rows", "range", "slide", "sattr", "sattr_rank", attribute_parameter)
+        self.only("a window that slides by rows", "range", "slide", "sattr", "sattr_rank", attribute_parameter)
         name = self.clause.rattr or self.clause.wa
         if name is None:
             raise self.error("RATTR is missing.", "clause", hint="name the attribute that RANGE is on")
-        attribute = self._progressing(name, "rattr")
+        attribute = self.progressing(name, "rattr")
         rank = self.clause.sattr_rank
-        ranked = "" if rank is None else self._bare(rank, "sattr_rank")
-        if rank is not None and (ranked not in self.schema or self.schema[ranked].name != attribute):
+        if rank is not None and self._found(rank, "sattr_rank") != [attribute]:
             raise self.error(
                 "rank() must be on the range attribute.", "sattr_rank", got=rank, hint=f"rank({attribute})"
             )
@@ -227,7 +231,7 @@ class WindowBinder:
             )
         domain = self._domain(attribute)
         return SlideByTupleWindow(
-            attribute, domain, self._length("range", domain), self._rows("slide"), None if rank else ROW_NUMBER
+            attribute, domain, self.length("range", domain), self._rows("slide"), None if rank else ROW_NUMBER
         )
 
 

@@ -13,22 +13,33 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from penstock.errors import QueryError, UnsupportedError
+from penstock.errors import QueryError
 from penstock.model.schema import DataType, Schema
 from penstock.plan.catalog import Catalog, closest
-from penstock.plan.expressions import Column, Expression
+from penstock.plan.expressions import Column, Expression, conjunction
 from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Project, Select, Union
 from penstock.plan.rules.settle import settled
 from penstock.plan.typing import common_type, converted
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_grouping import GroupingBinder
+from penstock.sql.bind_join import JoinBinder
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import WindowClause
-from penstock.sql.dialect import NESTING, position, room_to_recurse
-from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
+from penstock.sql.dialect import NESTING, room_to_recurse
+from penstock.sql.naming import (
+    fresh,
+    is_named,
+    item_name,
+    projected,
+    refuse_twice,
+    shared_names,
+    starred,
+    unique,
+)
+from penstock.sql.operands import Operand, clauses_of
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
-from penstock.sql.scope import Scope, aggregate_name
+from penstock.sql.scope import Relation, Scope, aggregate_name
 from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, check_shape, parse
 
 _NO_MEANING = {
@@ -173,7 +184,7 @@ class _Binder:
         alias = self.reading.name(alias_node) if alias_node is not None else ""
         if isinstance(node, exp.Subquery):
             inner = self.query(node, named)
-            return Scope(inner, frozenset({alias.lower()} if alias else ()), self.reading)
+            return Scope(inner, (Relation(frozenset({alias.lower()} if alias else ())),), self.reading)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise self.error("A stream's name or a sub-query is expected after FROM.", node, got=shown(node))
         name = self.reading.name(node)
@@ -181,7 +192,7 @@ class _Binder:
         known = named.get(name.lower()) or source_of(self.catalog, name)
         if known is None:
             raise self.error("Unknown stream.", node, got=name, hint=closest(name, [*named, *self.catalog.names]))
-        return Scope(known, qualifiers, self.reading)
+        return Scope(known, (Relation(qualifiers),), self.reading)
 
     # SELECT
 
@@ -190,17 +201,8 @@ class _Binder:
         from_ = self.reading.part(tree, "from_")
         if from_ is None:
             raise self.error("FROM is missing.", tree, hint="name the stream to read")
-        joins = self.reading.parts(tree, "joins")
-        if joins:
-            line, column = position(joins[0], self.reading.sql)
-            raise UnsupportedError(
-                "Joins between streams are not supported yet.",
-                where=f"line {line}, column {column}",
-                got=shown(joins[0]),
-                hint="union streams, or aggregate each by itself",
-            )
-        scope = self._relation(self.reading.need(from_, "this"), named)
-        items, clause = self._take_markers(tree)
+        items, found = self._take_markers(tree)
+        scope, clause, wanted = self._read(tree, self.reading.need(from_, "this"), found, named)
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
         group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
         aggregates = self._has_aggregate(items) or group is not None or having is not None
@@ -211,14 +213,33 @@ class _Binder:
             scope.node = window.numbered(scope.node)
         binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._plain(n, scope, binder))
         where = self.reading.part(tree, "where")
-        if where is not None:
-            scope.node = Select(scope.node, binder.predicate(self.reading.need(where, "this")))
+        if wanted is None and where is not None:
+            wanted = [binder.predicate(self.reading.need(where, "this"))]
+        if wanted:
+            scope.node = Select(scope.node, conjunction(wanted))
         if aggregates or window is not None:
             result = GroupingBinder(self.catalog, scope, items, window, binder).bind(tree, group, having)
         else:
             result = self._projection(items, scope, binder)
         distinct = self.reading.part(tree, "distinct")
         return Distinct(result) if distinct is not None else result
+
+    def _read(
+        self, tree: exp.Select, first: exp.Expr, clauses: list[WindowClause], named: dict[str, Node]
+    ) -> tuple[Scope, WindowClause | None, list[Expression] | None]:
+        """What a SELECT reads, its window clause, and what is left of WHERE; None where nobody has looked at that."""
+        joins = self.reading.parts(tree, "joins")
+        if not joins:
+            return self._relation(first, named), self._one_clause(clauses), None
+        operands = [Operand(self._relation(first, named), first)]
+        for join in joins:
+            kind, right = JoinBinder.kind_of(self.reading, join), self.reading.need(join, "this")
+            operands.append(Operand(self._relation(right, named), right, kind, join))
+        clauses_of(operands, [c for c in clauses if c.after_stream], self.reading)
+        where = self.reading.part(tree, "where")
+        condition = None if where is None else self.reading.need(where, "this")
+        scope, wanted = JoinBinder(self.catalog, self.reading, operands).bind(condition)
+        return scope, self._one_clause([c for c in clauses if not c.after_stream]), wanted
 
     def _has_aggregate(self, items: list[exp.Expr]) -> bool:
         found = False
@@ -228,8 +249,8 @@ class _Binder:
             found = found or aggregate_name(node, self.catalog) is not None
         return found
 
-    def _take_markers(self, tree: exp.Select) -> tuple[list[exp.Expr], WindowClause | None]:
-        """The select list without markers, and the clause they stood for."""
+    def _take_markers(self, tree: exp.Select) -> tuple[list[exp.Expr], list[WindowClause]]:
+        """The select list without markers, and the clauses they stood for."""
         items: list[exp.Expr] = []
         found: list[WindowClause] = []
         for item in self.reading.parts(tree, "expressions"):
@@ -237,16 +258,19 @@ class _Binder:
                 found.append(self.clauses[int(self.reading.whole(item).expressions[0].name)])
             else:
                 items.append(item)
-        found.sort(key=lambda c: (c.line, c.column))
         if not items:
             raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
+        return items, sorted(found, key=lambda c: (c.line, c.column))
+
+    def _one_clause(self, found: list[WindowClause]) -> WindowClause | None:
+        """The clause that serves all aggregates of a SELECT."""
         for other in found[1:]:
             if any(getattr(other, p) != getattr(found[0], p) for p in _CLAUSE_PARAMETERS):
                 raise QueryError(
                     "The window clauses of one SELECT differ; one clause serves all of its aggregates.",
                     sql=self.reading.sql, line=other.line, column=other.column,
                 )  # fmt: skip
-        return items, (found[0] if found else None)
+        return found[0] if found else None
 
     def _plain(self, node: exp.Expr, scope: Scope, binder: ExpressionBinder) -> Expression | None:
         """Columns of a SELECT without aggregation; an aggregate here is out of place."""
@@ -256,17 +280,18 @@ class _Binder:
 
     def _projection(self, items: list[exp.Expr], scope: Scope, binder: ExpressionBinder) -> Node:
         schema = scope.node.schema
-        refuse_twice(items, self.reading, [f.name for f in schema.visible])
+        shared = shared_names(items, scope)
+        refuse_twice(items, self.reading, [name for name, _ in starred(scope)], shared)
         columns: list[tuple[str, Expression]] = []
         made: set[int] = set()
         for item in items:
             if scope.is_star(item):
-                columns += [(f.name, Column(f.name, f.type)) for f in schema.visible]
+                columns += starred(scope, item)
             else:
                 inner = self.reading.need(item, "this") if isinstance(item, exp.Alias) else item
                 bound = binder.bind(inner)
                 made |= set() if is_named(item) else {len(columns)}
-                columns.append((item_name(item, bound, len(columns), self.reading), bound))
+                columns.append((item_name(item, bound, len(columns), self.reading, scope, shared), bound))
         columns = unique(columns, made)
         if all(isinstance(e, Column) and e.name == n for n, e in columns) and [n for n, _ in columns] == [
             f.name for f in schema.visible

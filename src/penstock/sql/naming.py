@@ -9,13 +9,36 @@ from sqlglot import exp
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import WINDOW_FIELDS, Node, Project
 from penstock.sql.reading import Reading
-from penstock.sql.scope import AGGREGATES
+from penstock.sql.scope import AGGREGATES, Scope
 
 
-def item_name(item: exp.Expr, bound: Expression, index: int, reading: Reading) -> str:
+def shared_names(items: Collection[exp.Expr], scope: Scope) -> set[str]:
+    """The names, in lower case, by which a select list takes columns of several relations."""
+    found: dict[str, set[str]] = {}
+    for item in items:
+        if isinstance(item, exp.Column) and not isinstance(item.this, exp.Star):
+            table = item.args.get("table")
+            found.setdefault(item.name.lower(), set()).update(scope.called(item.name, table.name if table else None))
+    return {name for name, called in found.items() if len(called) > 1}
+
+
+def starred(scope: Scope, star: exp.Expr | None = None) -> list[tuple[str, Expression]]:
+    """The columns that a star stands for, by their names: those that several relations have are called after both."""
+    columns = scope.starred(star)
+    names = [own.lower() for own, _ in columns]
+    return [(own if names.count(own.lower()) == 1 else column.name, column) for own, column in columns]
+
+
+def item_name(
+    item: exp.Expr, bound: Expression, index: int, reading: Reading, scope: Scope, shared: Collection[str] = ()
+) -> str:
     """The name of an output column: the alias, the column's own, or one made from the aggregate."""
     if isinstance(item, exp.Alias):
         return reading.name(item, "alias")
+    if isinstance(item, exp.Column) and isinstance(bound, Column):
+        own = scope.own_name(bound.name)
+        if own is not None:
+            return bound.name if item.name.lower() in shared else own
     if isinstance(item, exp.Column) and isinstance(bound, Column):
         if not bound.name.startswith("__"):
             return bound.name
@@ -30,8 +53,13 @@ def item_name(item: exp.Expr, bound: Expression, index: int, reading: Reading) -
     return f"col{index}"
 
 
-def refuse_twice(items: Collection[exp.Expr], reading: Reading, all_columns: Collection[str] = ()) -> None:
-    """Refuse a select list that gives two columns one name; `all_columns` is what a star stands for."""
+def refuse_twice(
+    items: Collection[exp.Expr], reading: Reading, all_columns: Collection[str] = (), shared: Collection[str] = ()
+) -> None:
+    """Refuse a select list that gives two columns one name; `all_columns` is what a star stands for.
+
+    Names that are `shared` by relations are told apart by these.
+    """
     seen: set[str] = set()
     for item in items:
         names: Collection[str] = []
@@ -40,7 +68,8 @@ def refuse_twice(items: Collection[exp.Expr], reading: Reading, all_columns: Col
         elif isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
             names = all_columns
         elif isinstance(item, exp.Column):
-            names = [str(item.name)]
+            told_apart = item.name.lower() in shared
+            names = [f"{item.table}.{item.name}" if told_apart else str(item.name)]
         for name in names:
             if name.lower() in seen:
                 raise reading.error(

@@ -49,6 +49,10 @@ _STREAM_ALIASES = _ALIASES & (PenstockDialect.Parser.TABLE_ALIAS_TOKENS | {Token
 _WORD = re.compile(r"[^\W\d]\w*")
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 _NUL = re.compile("\x00")
+_JOINS = {
+    TokenType.INNER, TokenType.CROSS, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.OUTER, TokenType.SEMI,
+    TokenType.ANTI,
+}  # fmt: skip
 _QUERIES = {TokenType.SELECT, TokenType.WITH}
 
 
@@ -153,15 +157,39 @@ class _Shape:
         self.take(TokenType.ALL, TokenType.DISTINCT)
         self.each(self.item)
         self.expect(TokenType.FROM, "FROM")
-        self.streams()
-        if self.window() and self.kind() == TokenType.COMMA and self.kind(1) in (None, TokenType.WHERE):
-            self.at += 1  # as the papers write it
+        self.relation()
+        while self.joins():
+            pass
         if self.take(TokenType.WHERE):
             self.expression()
         if self.take(TokenType.GROUP_BY):
             self.each(self.expression)
         if self.take(TokenType.HAVING):
             self.expression()
+
+    def relation(self) -> None:
+        """An operand of FROM and its window clause."""
+        self.streams()
+        if self.window() and self.kind() == TokenType.COMMA and self.kind(1) in (None, TokenType.WHERE):
+            self.at += 1  # as the papers write it
+
+    def joins(self) -> bool:
+        """A further operand of FROM, and how it is joined; False if there is none."""
+        if self.take(TokenType.COMMA):
+            self.relation()
+            return True
+        start = self.at
+        while self.take(*_JOINS):
+            pass
+        if not self.take(TokenType.JOIN):
+            self.at = start
+            return False
+        self.relation()
+        if self.take(TokenType.ON):
+            self.expression()
+        elif self.take(TokenType.USING):
+            self.inside(lambda: self.each(self.name))
+        return True
 
     def item(self) -> None:
         if self.take(TokenType.STAR):

@@ -9,6 +9,7 @@ SUPPORT: dict[str, Support] = {
     "project": Support("rows or Arrow, by the batch"),
     "user function": Support("called per row"),
     "union": Support("Meld"),
+    "join": Support("OA-Join: sorted runs on both sides, a batch at a time"),
     "merge": Support("R0 to R4; `pk.merge` also by hand, with inputs that attach and detach"),
     "lives": Support("beside the rows: ends and old ends as columns of int64"),
     "settle": Support("events held by slices of time until they are final"),

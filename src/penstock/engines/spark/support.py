@@ -14,6 +14,7 @@ BATCH: dict[str, Support] = {
     "project": Support("native expressions"),
     "user function": Support("Python UDF"),
     "union": Support("native union"),
+    "join": no("not yet on Spark: use the in-process engine"),
     "merge": Support(
         "native over plain rows; hosted where there are adjusts, a driver, an alarm that stops, or floats without a key"
     ),

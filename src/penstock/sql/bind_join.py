@@ -1,0 +1,301 @@
+"""Several relations in FROM: who meets whom, and for how long.
+
+Relations are joined one after the other, in the order in which they are written. Conditions of inner joins, and those
+in WHERE that speak of relations joined so, are sorted by what they are about: one relation (it is chosen from before it
+is joined), equal columns, the difference of two times (`near.py`), and the rest. An outer join takes its conditions
+from its own ON. Windows after the relations, `FROM a [RANGE 3 minutes, WA ts], b [RANGE 2 minutes, WA ts]`, say the
+same as a condition on the times: each row is joined so long after it came. One tumbling window serves all relations.
+
+A join needs an end for every row: the difference of two times that progress must be bounded on both sides. Where it is
+not, the query is refused, with what to add.
+
+Columns are told apart by the relation that they are of. Those of one name are called after both (`a_id` and `b_id`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.errors import QueryError
+from penstock.model.schema import BOOLEAN, Field, Schema
+from penstock.model.time import Domain
+from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import Call, Column, Expression, columns_in, conjunction, renamed
+from penstock.plan.join_nodes import Band, Join, JoinKind, Near, SameWindow
+from penstock.plan.nodes import Node, Select
+from penstock.plan.progressing import progressing
+from penstock.plan.typing import common_type
+from penstock.plan.windows import SlidingWindow
+from penstock.sql.bind_expression import ExpressionBinder
+from penstock.sql.bind_window import WindowBinder
+from penstock.sql.clause import WindowClause
+from penstock.sql.join_sides import Sides, first_columns
+from penstock.sql.near import Difference, differences, split
+from penstock.sql.operands import Operand, name_all
+from penstock.sql.reading import Reading
+from penstock.sql.scope import Relation, Scope, aggregate_name
+
+_KINDS: dict[tuple[str, str], JoinKind] = {
+    ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner",
+    ("LEFT", ""): "left", ("LEFT", "OUTER"): "left", ("RIGHT", ""): "right", ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full", ("FULL", "OUTER"): "full",
+    ("LEFT", "SEMI"): "semi", ("LEFT", "ANTI"): "anti", ("", "SEMI"): "semi", ("", "ANTI"): "anti",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Columns(Node):
+    """The columns of all relations side by side, for conditions to be read over."""
+
+    fields: Schema
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.fields
+
+
+class JoinBinder:
+    """Binds the joins of one SELECT."""
+
+    def __init__(self, catalog: Catalog, reading: Reading, operands: Sequence[Operand]) -> None:
+        """The relations in the order in which they are written."""
+        self.catalog, self.reading, self.operands = catalog, reading, list(operands)
+        self.error = reading.error
+        name_all(self.operands)
+
+    @staticmethod
+    def kind_of(reading: Reading, join: exp.Expr) -> JoinKind:
+        """What a join keeps."""
+        side, kind = (str(reading.value(join, arg) or "").upper() for arg in ("side", "kind"))
+        if join.args.get("method"):
+            raise reading.error(
+                "NATURAL joins are not supported.", join, got="NATURAL", hint="name the columns: USING (…) or ON …"
+            )
+        found = _KINDS.get((side, kind))
+        if found is None:
+            raise reading.error(
+                "This kind of join is not supported.",
+                join,
+                got=f"{side} {kind} JOIN".strip(),
+                hint="use INNER, LEFT, RIGHT or FULL OUTER, LEFT SEMI or LEFT ANTI",
+            )
+        return found
+
+    def bind(self, where: exp.Expr | None) -> tuple[Scope, list[Expression]]:
+        """The joined rows with their names, and what WHERE asks beyond what the joins have taken care of."""
+        whole = self._scope(_Columns(self._schema()), self.operands)
+        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._column(n, whole, binder))
+        wanted = split(binder.predicate(where)) if where is not None else []
+        for operand in self.operands[1:]:
+            self._bind_on(operand, binder)
+        free = all(o.kind == "inner" for o in self.operands[1:])
+        pool = wanted if free else []
+        node, names = self.operands[0].node, list(self.operands[0].names)
+        node = self._chosen(self.operands[0], pool) if free else node
+        for at in range(1, len(self.operands)):
+            node, names = self._joined(node, names, at, pool)
+        gone = {id(o) for o in self.operands[1:] if o.kind in ("semi", "anti")}
+        left = [o for o in self.operands if id(o) not in gone]
+        return self._scope(node, left), (pool if free else wanted)
+
+    # Names
+
+    def _schema(self) -> Schema:
+        fields = [
+            Field(name, f.type, f.hidden)
+            for o in self.operands
+            for name, f in zip(o.names, o.node.schema.fields, strict=True)
+        ]
+        return Schema(tuple(fields))
+
+    def _scope(self, node: Node, operands: Sequence[Operand]) -> Scope:
+        relations = []
+        for operand in operands:
+            pairs = zip(operand.node.schema.fields, operand.names, strict=False)
+            columns = {f.name: name for f, name in pairs if not f.hidden}
+            relations.append(Relation(operand.scope.qualifiers, columns))
+        return Scope(node, tuple(relations), self.reading)
+
+    def _column(self, node: exp.Expr, scope: Scope, binder: ExpressionBinder) -> Expression | None:
+        if aggregate_name(node, self.catalog):
+            raise binder.error("An aggregate cannot stand here.", node, hint="use HAVING for conditions on aggregates")
+        return scope.column(node) if isinstance(node, exp.Column) else None
+
+    def _bind_on(self, operand: Operand, binder: ExpressionBinder) -> None:
+        """The conditions of ON and of USING."""
+        assert operand.join is not None
+        on = self.reading.part(operand.join, "on")
+        if on is not None:
+            operand.on = split(binder.predicate(on))
+            known = {n for o in self.operands[: self.operands.index(operand) + 1] for n in o.names}
+            if any(not columns_in(c) <= known for c in operand.on):
+                raise self.error("ON speaks of a relation that is joined later.", on, hint="join that one first")
+        for using in self.reading.parts(operand.join, "using"):
+            operand.on.append(self._same(operand, using))
+        if operand.kind != "inner" and not operand.on and not any(o.clause for o in self.operands):
+            raise self.error(
+                "The join does not say which rows meet.", operand.join, got=operand.kind.upper(), hint="add ON …"
+            )
+
+    def _same(self, operand: Operand, using: exp.Expr) -> Expression:
+        """A column of a name on both sides."""
+        name = self.reading.name(using) if isinstance(using, exp.Identifier) else using.name
+        self.reading.whole(using)
+        before = self.operands[: self.operands.index(operand)]
+        scopes = self._scope(_Columns(self._schema()), before), self._scope(_Columns(self._schema()), [operand])
+        found = [scope.called(name) for scope in scopes]
+        if any(len(each) != 1 for each in found):
+            raise self.error("USING needs a column of that name on both sides, once.", using, got=name, hint="use ON")
+        one, other = (Column(each[0], scopes[0].node.schema[each[0]].type) for each in found)
+        common = common_type(one.type, other.type)
+        if common is None:
+            raise self.error("These types cannot be compared.", using, got=f"{one.type} and {other.type}")
+        return Call("eq", (one, other), BOOLEAN)
+
+    # Joining
+
+    def _chosen(self, operand: Operand, pool: list[Expression]) -> Node:
+        """A relation's rows that WHERE asks for, where it asks for nothing else; what that says is taken out."""
+        about = [c for c in pool if columns_in(c) and columns_in(c) <= set(operand.names)]
+        if not about:
+            return operand.node
+        pool[:] = [c for c in pool if not any(c is taken for taken in about)]
+        return Select(operand.node, renamed(conjunction(about), {n: operand.own(n) for n in operand.names}))
+
+    def _joined(self, left: Node, names: list[str], at: int, pool: list[Expression]) -> tuple[Node, list[str]]:
+        operand = self.operands[at]
+        conditions = list(operand.on)
+        right = operand.node
+        if operand.kind == "inner":
+            known = {*names, *operand.names}
+            usable = [c for c in pool if columns_in(c) & set(operand.names) and columns_in(c) <= known]
+            pool[:] = [c for c in pool if not any(c is taken for taken in usable)]
+            conditions += usable
+            right = self._chosen(operand, conditions)
+        near, on, said = self._near(left, names, at, conditions)
+        conditions = [c for c in conditions if not any(c is taken for taken in said)]
+        sides = Sides(left, list(names), right, list(operand.names))
+        equal, rest = sides.equalities(conditions)
+        called = (*sides.left_names, *sides.right_names)
+        condition = conjunction(rest) if rest else None
+        inner = operand.kind == "inner"
+        on = sides.left_own(on[0]), sides.right_own(on[1])
+        self._check_alike(sides, on, operand)
+        joined: Node = Join(
+            sides.left, sides.right, operand.kind, near, on, tuple(equal), called, None if inner else condition
+        )
+        if inner and condition is not None:
+            joined = Select(joined, condition)
+        if operand.kind in ("semi", "anti"):
+            if sides.left_names != names:  # a column was computed to be compared
+                joined = first_columns(joined, len(names))
+            return joined, list(names)
+        return joined, [f.name for f in joined.schema.fields]
+
+    def _check_alike(self, sides: Sides, on: tuple[str, str], operand: Operand) -> None:
+        """Times that are to be near each other are of one type."""
+        types = sides.left.schema[on[0]].type, sides.right.schema[on[1]].type
+        if types[0] != types[1]:
+            raise self.error(
+                "The times of the two streams are of different types.",
+                operand.join or operand.tree,
+                got=f"{on[0]} {types[0]} and {on[1]} {types[1]}",
+                hint="declare both streams with the same kind of time",
+            )
+
+    # How near
+
+    def _near(
+        self, left: Node, names: list[str], at: int, conditions: Sequence[Expression]
+    ) -> tuple[Near, tuple[str, str], list[Expression]]:
+        """How near rows are to be, on which attributes, and the conditions that say so."""
+        lefts = {names[left.schema.index(name)]: None for name in progressing(left)}
+        rights = self.operands[at].times
+        by_clause = self._by_clauses(lefts, at)
+        if by_clause is not None:
+            near, on = by_clause
+            return near, on, []
+        found = differences(conditions, lefts, rights)
+        for on, (known, said) in found.items():
+            if known.low is not None and known.high is not None:
+                self._check_band(known, at)
+                return Band(known.low, known.high), on, said
+        raise self._unbounded(left, names, at, {on: known for on, (known, _) in found.items()})
+
+    def _check_band(self, known: Difference, at: int) -> None:
+        if known.low is not None and known.high is not None and known.low > known.high:
+            tree = self.operands[at].join or self.operands[at].tree
+            raise self.error(
+                "The conditions on the times cannot hold together, so no rows meet.",
+                tree,
+                got=f"a difference of at least {known.low} and at most {known.high}",
+            )
+
+    def _by_clauses(self, lefts: Mapping[str, None], at: int) -> tuple[Near, tuple[str, str]] | None:
+        """What window clauses after the relations say."""
+        operand = self.operands[at]
+        last = self.operands[-1].clause
+        if last is not None and last.tumbling:
+            window = self._window(self.operands[-1], last).bind()
+            ends = [self._attribute(o, last) for o in (self.operands[at - 1], operand)]
+            assert isinstance(window, SlidingWindow)
+            return SameWindow(window.range, window.origin), (ends[0], ends[1])
+        before = next((o for o in reversed(self.operands[:at]) if o.clause is not None), None)
+        if before is None and operand.clause is None:
+            return None
+        before = before or self.operands[at - 1]
+        lengths = [0 if o.clause is None else self._length(o, o.clause) for o in (before, operand)]
+        ends = [self._attribute(o, o.clause) for o in (before, operand)]
+        return Band(-lengths[1], lengths[0]), (ends[0], ends[1])
+
+    def _window(self, operand: Operand, clause: WindowClause) -> WindowBinder:
+        return WindowBinder(clause, operand.scope, self.reading.sql)
+
+    def _attribute(self, operand: Operand, clause: WindowClause | None) -> str:
+        """The attribute of a relation that a clause is on, by its name among all: its time if none is named."""
+        time = str(operand.node.schema.time)
+        if clause is not None and clause.wa is not None:
+            wanted = clause.wa if operand.clause is clause else clause.wa.rpartition(".")[2]
+            time = self._window(operand, clause).progressing(wanted, "wa")
+        return operand.names[operand.node.schema.index(time)]
+
+    def _length(self, operand: Operand, clause: WindowClause) -> int:
+        binder = self._window(operand, clause)
+        binder.only("a window of a join", "range", "wa")
+        attribute = operand.own(self._attribute(operand, clause))
+        domain = operand.node.schema[attribute].type.domain or Domain.INTEGER
+        return binder.length("range", domain)
+
+    def _unbounded(
+        self, left: Node, names: list[str], at: int, known: Mapping[tuple[str, str], Difference]
+    ) -> QueryError:
+        """The error for a join whose rows can never be given up."""
+        operand = self.operands[at]
+        tree = operand.join or operand.tree
+        one, other = names[left.schema.time_index], operand.names[operand.node.schema.time_index]
+        is_time = operand.node.schema.domain is Domain.TIMESTAMP
+        by = "INTERVAL 5 MINUTES" if is_time else "100"
+        got = "no condition compares their times"
+        if known:
+            (one, other), difference = next(iter(known.items()))
+            kept = "earlier" if difference.high is None else "later"
+            got = f"{other} may be any time {'later' if kept == 'earlier' else 'earlier'} than {one}"
+        one, other = (self._said(name) for name in (one, other))
+        return self.error(
+            "Nothing says how far apart the times of two rows may be that meet, so none could ever be given up.",
+            tree,
+            got=got,
+            hint=f"add {other} BETWEEN {one} - {by} AND {one} + {by}, or windows after the streams, "
+            f"[RANGE {'5 minutes' if is_time else '100'}, WA …]",
+        )
+
+    def _said(self, name: str) -> str:
+        """A column as a query would name it."""
+        for operand in self.operands:
+            if name in operand.names and operand.scope.qualifiers:
+                return f"{min(operand.scope.qualifiers)}.{operand.own(name)}"
+        return name

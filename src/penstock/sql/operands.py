@@ -1,0 +1,90 @@
+"""The relations of FROM as they are being joined, and what their columns are called among those of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from penstock.errors import QueryError
+from penstock.plan.expressions import Expression
+from penstock.plan.join_nodes import JoinKind
+from penstock.plan.nodes import Node
+from penstock.plan.progressing import progressing
+from penstock.sql.clause import WindowClause
+from penstock.sql.dialect import offset_of
+from penstock.sql.reading import Reading
+from penstock.sql.scope import Scope
+
+
+@dataclass
+class Operand:
+    """One relation of FROM, as it is being joined."""
+
+    scope: Scope
+    tree: exp.Expr
+    kind: JoinKind = "inner"
+    join: exp.Expr | None = None
+    clause: WindowClause | None = None
+    names: list[str] = field(default_factory=list)
+    """What its columns are called among those of all, hidden ones too."""
+    on: list[Expression] = field(default_factory=list)
+    """The conditions of its own ON."""
+
+    @property
+    def node(self) -> Node:
+        """Its rows."""
+        return self.scope.node
+
+    def own(self, name: str) -> str:
+        """What a column is called in the relation itself."""
+        return self.node.schema.names[self.names.index(name)]
+
+    @property
+    def times(self) -> dict[str, str]:
+        """What progresses, by the name among all."""
+        return {self.names[self.node.schema.index(name)]: name for name in progressing(self.node)}
+
+
+def fresh_number(name: str, taken: Sequence[str]) -> str:
+    """A name, with a number if it is taken."""
+    lower, given, n = {t.lower() for t in taken}, name, 2
+    while given.lower() in lower:
+        given, n = f"{name}{n}", n + 1
+    return given
+
+
+def name_all(operands: Sequence[Operand]) -> None:
+    """Give every column a name of its own: its own where no other relation has it, else with the relation's before."""
+    counts: dict[str, int] = {}
+    for operand in operands:
+        for name in {n.lower() for n in operand.node.schema.names}:
+            counts[name] = counts.get(name, 0) + 1
+    taken: list[str] = []
+    for operand in operands:
+        prefix = min(operand.scope.qualifiers, default="")
+        for f in operand.node.schema.fields:
+            alone = counts[f.name.lower()] == 1
+            name = f.name if alone or not prefix else f"{_cased(operand, prefix)}_{f.name}"
+            operand.names.append(fresh_number(name, taken))
+            taken.append(operand.names[-1])
+
+
+def _cased(operand: Operand, qualifier: str) -> str:
+    """A relation's name as it is written."""
+    alias = operand.tree.args.get("alias")
+    written = [n.name for n in (alias, operand.tree) if isinstance(n, exp.TableAlias | exp.Table) and n.name]
+    return next((name for name in written if name.lower() == qualifier), qualifier)
+
+
+def clauses_of(operands: Sequence[Operand], clauses: Sequence[WindowClause], reading: Reading) -> None:
+    """Give each relation the clause that follows it."""
+    for clause in clauses:
+        before = [o for o in operands if offset_of(o.tree) <= clause.follows]
+        operand = before[-1] if before else operands[0]
+        if operand.clause is not None:
+            raise QueryError(
+                "A stream has two window clauses.", sql=reading.sql, line=clause.line, column=clause.column
+            )
+        operand.clause = clause
