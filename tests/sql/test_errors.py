@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import penstock as pk
-from penstock.errors import PenstockError, QueryError, UnsupportedError
+from penstock.errors import PenstockError, QueryError
 from penstock.model.progress import ordered
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
@@ -161,13 +161,6 @@ def test_the_users_own_line_is_shown_with_a_caret() -> None:
     assert (caught.value.line, caught.value.column) == (2, 25)
     shown = next(i for i, line in enumerate(lines) if "SLIDE 0" in line)
     assert lines[shown][lines[shown + 1].index("^") :].startswith("SLIDE 0")
-
-
-@pytest.mark.parametrize("sql", ["SELECT a.k FROM nums a JOIN nums b ON a.k = b.k", "SELECT k FROM nums, main"])
-def test_joins_are_refused_before_anything_runs(sql: str) -> None:
-    with pytest.raises(UnsupportedError, match="Joins between streams are not supported yet") as caught:
-        bind(sql, catalog())
-    assert "line 1, column 2" in caught.value.message
 
 
 def test_errors_arrive_whole_from_another_process() -> None:

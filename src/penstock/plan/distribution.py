@@ -8,7 +8,7 @@ groups by can be used. Where none is left the whole plan runs in one place, whic
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -20,6 +20,7 @@ from penstock.plan.nodes import (
     Distinct,
     Ends,
     GroupAggregate,
+    Join,
     Merge,
     Node,
     NumberRows,
@@ -70,6 +71,8 @@ def needed(node: Node) -> Distribution:
             return by_keys(Column(f.name, f.type) for f in below.schema.visible)
         case Merge():
             return by_keys(_event(node))
+        case Join():  # over its output, in which what is equal on both sides is in the left's columns
+            return by_keys(Column(left, node.pairs[left].type) for left, _ in _equal(node))
         case Settle():  # an insert and its adjusts are the same row
             return by_keys(_payload(node))
         case NumberRows():
@@ -84,7 +87,7 @@ def routes(plan: Node) -> Routes | None:
     if top is None:
         # Nothing has state: any spreading is right, and time spreads well.
         return {n.name: (_time(n),) for n in plan.walk() if isinstance(n, Source)}
-    below = top if isinstance(top, Merge) else top.inputs[0]
+    below = top if isinstance(top, Merge | Join) else top.inputs[0]
     traced = [t for key in needed(top).keys if (t := _by_source(below, key)) is not None]
     if not traced:
         return None
@@ -193,12 +196,44 @@ def follow(
                     return None
                 result.update(traced)
             return result
+        case Join():
+            return _at_both(node, wanted, down, path)
         case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
             if not columns_in(wanted) or not columns_in(wanted) <= set(keys):
                 return None
             return down(below, wanted, path=(*path, 0))
         case _:
             return None
+
+
+def _equal(join: Join) -> list[tuple[str, str]]:
+    """What is equal on both sides, by the names in the output of pairs."""
+    half = len(join.left.schema.fields)
+    return [
+        (join.names[join.left.schema.index(left)], join.names[half + join.right.schema.index(right)])
+        for left, right in join.equal
+    ]
+
+
+def _at_both(
+    join: Join, wanted: Expression, down: Callable[..., dict[Path, Expression] | None], path: Path
+) -> dict[Path, Expression] | None:
+    """What an expression over what is equal on both sides of a join is below both of them."""
+    columns = columns_in(wanted)
+    own: list[dict[str, Expression]] = [{}, {}]
+    for called, pair in zip(_equal(join), join.equal, strict=True):
+        for name in called:
+            for side, column in enumerate(pair):
+                own[side][name] = Column(column, join.inputs[side].schema[column].type)
+    if not columns or not columns <= own[0].keys():
+        return None
+    result: dict[Path, Expression] = {}
+    for port, below in enumerate(join.inputs):
+        traced = down(below, substitute(wanted, own[port]), path=(*path, port))
+        if traced is None:
+            return None
+        result.update(traced)
+    return result
 
 
 def _rename(expression: Expression, union: Node, branch: Node) -> Expression:

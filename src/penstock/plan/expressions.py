@@ -75,6 +75,9 @@ _INFIX = {
 }  # fmt: skip
 
 
+_SAFE = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "null_safe_eq", "is_null", "in", "coalesce"})
+
+
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything in it."""
     yield expression
@@ -102,6 +105,11 @@ def substitute(expression: Expression, columns: Mapping[str, Expression]) -> Exp
 def calls_users_code(expression: Expression) -> bool:
     """Whether a function of a user's has a part in it."""
     return any(isinstance(part, Call) and part.name.startswith(USER) for part in walk(expression))
+
+
+def always_has_value(expression: Expression) -> bool:
+    """Whether evaluating it cannot fail, whatever is in the columns: comparisons and logic alone."""
+    return all(not isinstance(part, Call) or part.name in _SAFE for part in walk(expression))
 
 
 def worded(expression: Expression, schema: Schema) -> str:

@@ -8,7 +8,7 @@ Spark's own operators cannot run an aggregate written in Python, a sum of decima
 the result would fit, anything over rows with lives of their own, with times that were moved, or of streams of which
 several attributes progress, and merges that need to know who said what: with a driver that is to be believed, with an
 alarm that stops, or of floats that no key tells apart. And they answer differently under some settings of a session,
-which the caller names.
+which the caller names. A condition of a join that may have no value is not asked natively, either.
 
 Where a checkpoint is taken up, what its state fixes is not chosen again: see `kept`.
 """
@@ -25,6 +25,7 @@ from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spark
 from penstock.plan.distribution import SINGLE, Distribution, Path, Routes, by_keys, needed, routes
+from penstock.plan.expressions import always_has_value
 from penstock.plan.identity import Known
 from penstock.plan.kept import Kept
 from penstock.plan.nodes import (
@@ -221,6 +222,9 @@ def _native(node: Node, catalog: Catalog, volume: Volume) -> Decision:
             return Decision(Runs.SLIDING, choice.name, _WAYS[choice.name], choice)
         case GroupAggregate():
             return Decision(Runs.NATIVE, WHOLE, "one aggregation per group: over bounded input every group is complete")
+        case Join(near=near):
+            why = "a join by equal columns and near times" if node.equal else "a join by near times alone"
+            return Decision(Runs.NATIVE, OA_JOIN, f"{why}, {type(near).__name__}")
         case Merge(algorithm=algorithm):
             why = "of whole replicas, each row as often as the one has it that has it most often; no alarm"
             return Decision(Runs.NATIVE, algorithm, why)
@@ -245,6 +249,9 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
             return Decision(runs, WHOLE, "; ".join(filter(None, [pages, _holistic(node, catalog)])))
         case Merge(why=why, algorithm=algorithm):
             return Decision(runs, algorithm, f"{why}; spread by payload, a page of state per slice of time")
+        case Join(equal=equal):
+            spread = "spread by what is equal" if equal else "in one place, since nothing is to be equal"
+            return Decision(runs, OA_JOIN, f"{spread}; a page of state per run of rows")
         case _:
             return Decision(runs, type(node).__name__)
 
@@ -256,6 +263,8 @@ def _needs_host(node: Node, catalog: Catalog) -> bool:
     match node:
         case AlterLifetime():
             return True
+        case Join(condition=condition):
+            return condition is not None and not always_has_value(condition)
         case Merge():
             floats = any(f.type in (FLOAT, DOUBLE) for f in node.schema.fields)
             keyless = node.key is None and node.algorithm != "R0"

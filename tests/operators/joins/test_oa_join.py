@@ -18,25 +18,26 @@ from penstock.operators.joins import oa_join
 from penstock.operators.joins.nearness import InWindow, Nearness, Within
 from penstock.operators.joins.oa_join import OAJoin, Promised, Side
 
-LEFT_SCHEMA = schema_of([("ts", "bigint"), ("k", "bigint"), ("id", "bigint")], "ts")
-PAIR = Schema(
-    (
-        *(Field(f"l_{f.name}", f.type) for f in LEFT_SCHEMA.fields),
-        *(Field(f"r_{f.name}", f.type) for f in LEFT_SCHEMA.fields),
-        Field("t", LEFT_SCHEMA["ts"].type, hidden=True),
-    ),
-    "t",
-)
+
+def rows_of_a_side(time: str) -> Schema:
+    return schema_of([("ts", time), ("k", "bigint"), ("id", "bigint")], "ts")
+
+
+def pairs_of(side: Schema) -> Schema:
+    fields = [Field(f"{prefix}_{f.name}", f.type) for prefix in "lr" for f in side.fields]
+    return Schema((*fields, Field("t", side["ts"].type, hidden=True)), "t")
+
+
 KINDS = ["inner", "left", "right", "full", "semi", "anti"]
 DOMAIN = np.arange(-20, 80)
 
 
-def join(kind: str, near: Nearness, *, keyed: bool) -> OAJoin:
+def join(kind: str, near: Nearness, side: Schema, *, keyed: bool) -> OAJoin:
     keys = (1,) if keyed else ()
-    left = Side(LEFT_SCHEMA, "ts", keys, kind in ("left", "full", "anti"))
-    right = Side(LEFT_SCHEMA, "ts", keys, kind in ("right", "full"))
+    left = Side(side, "ts", keys, kind in ("left", "full", "anti"))
+    right = Side(side, "ts", keys, kind in ("right", "full"))
     of_pairs = kind not in ("semi", "anti")
-    schema = PAIR if of_pairs else Schema(PAIR.fields[:3], "l_ts")
+    schema = pairs_of(side) if of_pairs else Schema(pairs_of(side).fields[:3], "l_ts")
     names = ("l_ts" if kind not in ("right", "full") else "", "r_ts" if kind in ("inner", "right") else "")
     return OAJoin(schema, (left, right), near, Promised(*names, str(schema.time)), kind)
 
@@ -116,7 +117,8 @@ def test_what_can_be_out_is_out_and_what_can_be_promised_is(kind: str) -> None:
 
 
 def check(kind: str, near: Nearness, source: random.Random, *, keyed: bool) -> None:
-    operator, expected = join(kind, near, keyed=keyed), Expected(kind, near, keyed=keyed)
+    side = rows_of_a_side(source.choice(["bigint", "timestamp"]))
+    operator, expected = join(kind, near, side, keyed=keyed), Expected(kind, near, keyed=keyed)
     out: Counter[Row] = Counter()
     promised = Frontier()
     reached = [0, 0]
@@ -135,7 +137,7 @@ def check(kind: str, near: Nearness, source: random.Random, *, keyed: bool) -> N
                     for i in range(source.randint(1, 4))
                 ]  # fmt: skip
                 expected.rows[port].extend(rows)
-                given = list(operator.process(port, Batch(LEFT_SCHEMA, rows)))
+                given = list(operator.process(port, Batch(side, rows)))
             for each in given:
                 if isinstance(each, Punctuation):
                     assert promised.add(each), "a promise that says nothing new"

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from penstock.engines.spark.attempts import Attempt, Attempts
 from penstock.engines.spark.entrance import ARRIVAL, BatchEntrance
 from penstock.engines.spark.groups import failed_groups, grouped
+from penstock.engines.spark.joins import joined
 from penstock.engines.spark.letters import LetterWriter
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.types import spark_ddl
@@ -31,6 +32,7 @@ from penstock.plan.nodes import (
     ROW_NUMBER,
     Distinct,
     GroupAggregate,
+    Join,
     Merge,
     NumberRows,
     Project,
@@ -89,6 +91,9 @@ class BatchLowering:
                 return reduce(DataFrame.union, map(self.lower, planned.inputs))
             case Merge():
                 return merged([self.lower(b) for b in planned.inputs], node)
+            case Join():
+                left, right = map(self.lower, planned.inputs)
+                return joined(left, right, node, self.catalog)
             case Distinct():
                 names = [f.name for f in node.schema.visible]
                 return self._below(planned).dropDuplicates(list(dict.fromkeys([*names, str(node.schema.time)])))

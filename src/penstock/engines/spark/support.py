@@ -14,7 +14,7 @@ BATCH: dict[str, Support] = {
     "project": Support("native expressions"),
     "user function": Support("Python UDF"),
     "union": Support("native union"),
-    "join": no("not yet on Spark: use the in-process engine"),
+    "join": Support("native; hosted where a condition may have no value"),
     "merge": Support(
         "native over plain rows; hosted where there are adjusts, a driver, an alarm that stops, or floats without a key"
     ),
@@ -59,6 +59,7 @@ STREAMING: dict[str, Support] = {
     "project": Support("hosted, columnar"),
     "user function": Support("hosted, called per row"),
     "union": Support("hosted: Meld, each stream with its own progress"),
+    "join": Support("hosted: OA-Join, spread by what is to be equal; rows given up as each stream's promises allow"),
     "merge": Support("hosted: R0 to R4, each replica with its own progress"),
     "distinct": Support("hosted: DupElim, purged by punctuation"),
     "sliding window": Support("hosted: WID or panes in Spark's state store"),

@@ -316,7 +316,8 @@ class OAJoin(Operator):
     ) -> pa.Table:
         columns = [*left.take(pa.array(lefts)).columns, *right.take(pa.array(rights)).columns]
         at = [self.sides[LEFT].schema.time_index, left.num_columns + self.sides[RIGHT].schema.time_index]
-        columns.append(pc.max_element_wise(columns[at[0]], columns[at[1]]))
+        latest = np.maximum(ticks_of(columns[at[0]]), ticks_of(columns[at[1]]))
+        columns.append(pa.array(latest).cast(schema.arrow.field(schema.time_index).type))
         return pa.Table.from_arrays(columns, schema=schema.arrow)
 
     def _holding(

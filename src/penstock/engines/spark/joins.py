@@ -1,0 +1,66 @@
+"""Joins of two bounded streams as Spark's own: by equal columns, and by times that are near each other."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from penstock.engines.spark.attempts import Attempts
+from penstock.model.schema import TIMESTAMP
+from penstock.plan.catalog import Catalog
+from penstock.plan.join_nodes import Band, Join, JoinKind, SameWindow
+
+_KINDS: dict[JoinKind, str] = {
+    "inner": "inner",
+    "left": "left",
+    "right": "right",
+    "full": "full",
+    "semi": "left_semi",
+    "anti": "left_anti",
+}
+
+
+def joined(left: DataFrame, right: DataFrame, node: Join, catalog: Catalog) -> DataFrame:
+    """The rows that come out of a join, with all columns of its schema."""
+    half = len(node.left.schema.fields)
+    sides = left.toDF(*node.names[:half]), right.toDF(*node.names[half:])
+    conditions = [_near(node)]
+    for one, other in node.equal:
+        names = node.names[node.left.schema.index(one)], node.names[half + node.right.schema.index(other)]
+        conditions.append(F.col(f"`{names[0]}`") == F.col(f"`{names[1]}`"))
+    if node.condition is not None:
+        conditions.append(_condition(node, catalog))
+    found = sides[0].join(sides[1], reduce(lambda a, b: a & b, conditions), _KINDS[node.kind])
+    if not node.is_of_pairs:
+        return found
+    times = node.names[node.left.schema.time_index], node.names[half + node.right.schema.time_index]
+    latest = F.greatest(*[F.col(f"`{name}`") for name in times])  # of those that are not null
+    return found.withColumn(node.time_name, latest)
+
+
+def _condition(node: Join, catalog: Catalog) -> Column:
+    """A condition that always has a value."""
+    assert node.condition is not None
+    return Attempts(catalog.functions).of(node.condition).value
+
+
+def _near(node: Join) -> Column:
+    left, right = (_ticks(node, name) for name in node.named_on)
+    match node.near:
+        case Band(low=low, high=high):
+            if low == high == 0:
+                return left == right
+            return right.between(left + F.lit(low), left + F.lit(high))
+        case SameWindow(width=width, origin=origin):
+            return _start(left, width, origin) == _start(right, width, origin)
+
+
+def _start(ticks: Column, width: int, origin: int) -> Column:
+    return ticks - F.pmod(ticks - F.lit(origin), F.lit(width))
+
+
+def _ticks(node: Join, name: str) -> Column:
+    column = F.col(f"`{name}`")
+    return F.unix_micros(column) if node.pairs[name].type == TIMESTAMP else column.cast("bigint")

@@ -1,0 +1,195 @@
+"""FROM with several relations: what names mean, which rows meet, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import QueryError
+from penstock.model.progress import bounded
+from penstock.model.properties import StreamProperties
+from penstock.model.schema import schema_of
+from penstock.model.time import MINUTE, SECOND
+from penstock.plan.catalog import Catalog, StreamInfo
+from penstock.plan.join_nodes import Band, Join, SameWindow
+from penstock.plan.nodes import Node, Select, Union, WindowAggregate
+from penstock.sql.binder import bind
+
+PACKETS = schema_of(
+    [("ts", "timestamp"), ("srcIP", "string"), ("destIP", "string"), ("srcPort", "int"), ("destPort", "int")], "ts"
+)
+NUMBERS = schema_of([("t", "bigint"), ("k", "string"), ("v", "int"), ("w", "bigint")], "t")
+
+
+def catalog() -> Catalog:
+    result = Catalog()
+    for name in ("Main1", "Main2", "M1", "M2", "A", "B", "C", "D"):
+        result.add_stream(StreamInfo(name, PACKETS, bounded("5 seconds"), StreamProperties()))
+    for name in ("x", "y", "z"):
+        result.add_stream(StreamInfo(name, NUMBERS, bounded(5), StreamProperties()))
+    return result
+
+
+def joins(sql: str) -> list[Join]:
+    return [node for node in bind(sql, catalog()).walk() if isinstance(node, Join)]
+
+
+def visible(node: Node) -> list[str]:
+    return [field.name for field in node.schema.visible]
+
+
+# As the thesis prints them
+
+
+def test_q5_7_a_tumbling_window_serves_both_streams() -> None:
+    sql = (
+        "SELECT Main1.srcIP, Main1.destIP, Main2.srcIP, Main2.destIP, Main2.ts FROM Main1, Main2\n"
+        "[RANGE TUMBLING 5 minutes, WA ts], WHERE Main1.srcIP = Main2.destIP"
+    )
+    (join,) = joins(sql)
+    assert join.near == SameWindow(5 * MINUTE)
+    assert join.equal == (("srcIP", "destIP"),)
+    assert visible(bind(sql, catalog())) == ["Main1_srcIP", "Main1_destIP", "Main2_srcIP", "Main2_destIP", "ts"]
+
+
+def test_q5_8_each_stream_has_a_window_of_its_own() -> None:
+    (join,) = joins(
+        "SELECT Main1.srcIP, Main1.destIP, Main2.srcIP, Main2.destIP, Main2.ts FROM Main1 [RANGE 3 minutes, WA ts], "
+        "Main2 [RANGE 2 minutes, WA ts] WHERE Main1.srcIP = Main2.destIP"
+    )
+    assert join.near == Band(-2 * MINUTE, 3 * MINUTE)  # Main2.ts - 3 <= Main1.ts <= Main2.ts + 2
+
+
+def test_q7_2_a_window_over_the_time_of_one_of_them() -> None:
+    plan = bind(
+        "SELECT count(*) [RANGE 1 minute, SLIDE 1 minute, WA M1.ts] FROM M1 [RANGE 9 seconds, WA ts], "
+        "M2 [RANGE 9 seconds, WA ts] WHERE M1.srcIP = M2.destIP and M1.destIP = M2.srcIP and "
+        "M1.srcPort = M2.destPort and M1.destPort = M2.srcPort",
+        catalog(),
+    )
+    (join,) = [node for node in plan.walk() if isinstance(node, Join)]
+    (aggregate,) = [node for node in plan.walk() if isinstance(node, WindowAggregate)]
+    assert join.near == Band(-9 * SECOND, 9 * SECOND)
+    assert len(join.equal) == 4
+    assert aggregate.window.attribute == "M1_ts"
+
+
+@pytest.mark.parametrize(
+    "relations", ["A UNION B as M1, C UNION D as M2\n[RANGE TUMBLING 10 seconds, WA ts],", "M1, M2 Union C as M3 "]
+)
+def test_q8_3_and_q8_4_unions_are_joined(relations: str) -> None:
+    right = "M3" if "M3" in relations else "M2"
+    clause = "" if "TUMBLING" in relations else "[RANGE TUMBLING 10 seconds, WA ts]\n"
+    sql = f"SELECT M1.srcIP, M1.destIP, M1.ts FROM {relations}{clause} WHERE M1.srcIP = {right}.destIP"
+    (join,) = joins(sql)
+    assert join.near == SameWindow(10 * SECOND)
+    assert isinstance(join.right, Union)
+
+
+# Which rows meet
+
+
+@pytest.mark.parametrize(
+    ("condition", "near"),
+    [
+        ("y.t BETWEEN x.t - 3 AND x.t + 5", Band(-3, 5)),
+        ("x.t BETWEEN y.t - 3 AND y.t + 5", Band(-5, 3)),
+        ("y.t > x.t AND y.t < x.t + 10", Band(1, 9)),
+        ("x.t + 1 <= y.t AND 10 + x.t >= y.t", Band(1, 10)),
+        ("y.t = x.t", Band(0, 0)),
+        ("y.t - 4 = x.t + 2", Band(6, 6)),
+        ("y.t >= x.t AND y.t >= x.t + 2 AND y.t <= x.t + 9 AND y.t < x.t + 8", Band(2, 7)),
+    ],
+)
+def test_conditions_on_the_times_are_a_band(condition: str, near: Band) -> None:
+    for sql in (f"FROM x JOIN y ON x.k = y.k AND {condition}", f"FROM x, y WHERE {condition} AND y.k = x.k"):
+        (join,) = joins(f"SELECT x.v {sql}")
+        assert join.near == near
+        assert join.equal == (("k", "k"),)
+        assert join.condition is None
+
+
+def test_a_window_on_one_side_only_is_of_that_side() -> None:
+    (join,) = joins("SELECT x.v FROM x [RANGE 5, WA t], y WHERE x.k = y.k")
+    assert join.near == Band(0, 5)  # x is joined for 5 after it came, y as it comes
+
+
+def test_what_is_about_one_stream_is_asked_before_it_is_joined() -> None:
+    (join,) = joins("SELECT x.v FROM x, y WHERE x.t = y.t AND x.v > 3 AND y.v > 4 AND x.v > y.v")
+    assert isinstance(join.left, Select)
+    assert isinstance(join.right, Select)
+    assert join.left.label == "Select (v > 3)"
+
+
+def test_an_outer_join_keeps_its_conditions_to_itself() -> None:
+    plan = bind("SELECT * FROM x LEFT JOIN y ON x.t = y.t AND x.v > 3 AND y.v > 4 WHERE y.k IS NULL", catalog())
+    assert isinstance(plan, Select)
+    assert isinstance(plan.input, Join)
+    assert str(plan.input.condition) == "((x_v > 3) AND (y_v > 4))"
+
+
+def test_sides_of_different_types_are_brought_to_one() -> None:
+    (join,) = joins("SELECT x.k FROM x JOIN y ON x.t = y.t AND x.v = y.w")
+    assert [str(side.schema[name].type) for side, name in zip(join.inputs, join.equal[0], strict=True)] == [
+        "bigint"
+    ] * 2
+
+
+def test_three_streams_one_after_the_other() -> None:
+    upper, lower = joins(
+        "SELECT x.v, z.v FROM x JOIN y USING (k) JOIN z ON z.t = y.t AND z.k = x.k WHERE y.t >= x.t AND y.t < x.t + 5"
+    )
+    assert (lower.near, upper.near) == (Band(0, 4), Band(0, 0))
+    assert upper.on == ("y_t", "t")
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SELECT x.v FROM x JOIN y ON x.t = y.t", ["v"]),
+        ("SELECT x.v, y.v FROM x JOIN y ON x.t = y.t", ["x_v", "y_v"]),
+        ("SELECT x.v AS a, y.v AS b FROM x JOIN y ON x.t = y.t", ["a", "b"]),
+        ("SELECT * FROM x JOIN y ON x.t = y.t", ["x_t", "x_k", "x_v", "x_w", "y_t", "y_k", "y_v", "y_w"]),
+        ("SELECT x.* FROM x JOIN y ON x.t = y.t", ["t", "k", "v", "w"]),
+        ("SELECT X.V, b.k FROM x JOIN y AS b ON x.t = b.t", ["v", "k"]),
+        ("SELECT * FROM x LEFT SEMI JOIN y ON x.t = y.t", ["t", "k", "v", "w"]),
+        ("SELECT t, v FROM x LEFT ANTI JOIN y ON x.t = y.t AND upper(x.k) = y.k", ["t", "v"]),
+        ("SELECT a.t, b.t FROM x a JOIN x b ON a.t = b.t", ["a_t", "b_t"]),
+    ],
+)
+def test_columns_are_called_after_what_they_are_of_where_they_must_be(sql: str, names: list[str]) -> None:
+    assert visible(bind(sql, catalog())) == names
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("sql", "what", "at", "hint"),
+    [
+        ("SELECT x.v FROM x JOIN y ON x.k = y.k", "how far apart", "y ON", "add y.t BETWEEN x.t - 100 AND x.t + 100"),
+        ("SELECT x.v FROM x, y WHERE x.k = y.k", "how far apart", "y WHERE", "windows after the streams"),
+        ("SELECT x.v FROM x LEFT JOIN y ON y.t > x.t", "how far apart", "y ON", "BETWEEN"),
+        ("SELECT v FROM x JOIN y ON x.t = y.t", "The name means several columns", "v FROM", "write x.v or y.v"),
+        ("SELECT x.q FROM x JOIN y ON x.t = y.t", "Unknown column", "x.q", ""),
+        ("SELECT z.v FROM x JOIN y ON x.t = y.t", "Unknown stream", "z.v", "x"),
+        ("SELECT x.v FROM x JOIN y ON x.t = y.t AND x.k = y.v", "These types cannot be compared", "x.k = y", "CAST"),
+        ("SELECT x.v FROM x JOIN y ON x.t = y.t AND x.v", "A condition must be boolean", "x.v", ""),
+        ("SELECT x.v FROM x NATURAL JOIN y", "NATURAL joins are not supported", "y", "USING"),
+        ("SELECT x.v FROM x JOIN y USING (q)", "USING needs a column", "q)", "ON"),
+        ("SELECT x.v FROM x JOIN y ON x.t = z.t JOIN z ON z.t = y.t", "joined later", "x.t = z", "join that one first"),
+        ("SELECT x.v FROM x JOIN y ON y.t > x.t + 3 AND y.t < x.t", "cannot hold together", "y ON", ""),
+        ("SELECT x.v FROM x, Main1 [RANGE TUMBLING 5 minutes, WA ts]", "attribute does not exist", "WA ts", "t, k"),
+        ("SELECT x.v FROM x JOIN Main1 ON x.t = Main1.ts", "These types cannot be compared", "x.t = M", "CAST"),
+        ("SELECT x.v FROM x [RANGE 5, SLIDE 2, WA t], y WHERE x.k = y.k", "SLIDE has no meaning", "SLIDE", "leave it"),
+        ("SELECT x.v FROM x [RANGE 5, WA v], y WHERE x.k = y.k", "does not progress", "WA v", ""),
+        ("SELECT y.v FROM x LEFT SEMI JOIN y ON x.t = y.t", "Unknown stream", "y.v", ""),
+    ],
+)
+def test_what_is_refused_says_where_and_what_to_write(sql: str, what: str, at: str, hint: str) -> None:
+    with pytest.raises(QueryError, match=what) as caught:
+        bind(sql, catalog())
+    assert hint in caught.value.hint
+    assert sql[caught.value.column - 1 :].startswith(at)
