@@ -20,8 +20,10 @@ from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.partials import Grouping
 from penstock.operators.aggregates.whole_groups import GroupAggregateOperator
 from penstock.operators.aggregates.wid import WidAggregate
+from penstock.operators.joins.forms import Condition, Side
 from penstock.operators.joins.nearness import InWindow, Nearness, Within
-from penstock.operators.joins.oa_join import OAJoin, Promised, Side
+from penstock.operators.joins.oa_join import OAJoin
+from penstock.operators.joins.promised import Promised
 from penstock.operators.merge.operator import MergeOperator
 from penstock.operators.operator import Operator
 from penstock.operators.progress.ingest import BatchIngest, RowIngest
@@ -225,11 +227,12 @@ class Builder:
                 near = InWindow(width, origin)
         known = node.attributes
         left, right = (name if name in known else "" for name in node.named_on)
-        promised = Promised(left, right, str(node.schema.time))
+        on_time = sides[0].on_time, sides[1].on_time
+        promised = Promised(left, right, str(node.schema.time), node.is_of_pairs, on_time)
         condition = None
         if node.condition is not None:
             mask = self._mask(node.condition, node.pairs)
-            condition = node.pairs, mask, self.row(node.condition, node.pairs)
+            condition = Condition(node.pairs, mask, self.row(node.condition, node.pairs))
         return OAJoin(node.schema, (sides[0], sides[1]), near, promised, node.kind, condition)
 
     def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:
