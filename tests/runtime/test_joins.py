@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
+from penstock.model.frontier import Frontier
+from penstock.model.progress import punctuated
 from penstock.operators.joins import oa_join
 from penstock.operators.joins.oa_join import OAJoin
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
-from tests.runtime.joins import JoinCase, join_cases, run
+from tests.runtime.joins import SCHEMA, JoinCase, join_cases, run
 
 
 @pytest.mark.parametrize("form", ["rows", "arrow"])
@@ -42,3 +45,49 @@ def test_nothing_is_kept_when_both_streams_have_ended(case: JoinCase) -> None:
     run(execution, case.inputs())
     (join,) = [node.operator for node in execution.graph.nodes if isinstance(node.operator, OAJoin)]
     assert not [key for key in join.pages.keys() if key.startswith(("run", "loose"))]  # noqa: SIM118
+
+
+# Joint punctuation (thesis, Fig. 7-5): Q7-1 counts pairs per pair of times, which are no more than 2 apart
+
+Q7_1 = (
+    "SELECT A.ts AS t0, B.ts AS t1, count(*) AS n FROM A JOIN B ON A.k = B.k AND B.ts BETWEEN A.ts - 2 AND A.ts + 2 "
+    "GROUP BY A.ts, B.ts"
+)
+
+
+def packet(time: int, kind: str = "a") -> Row:
+    return (time, kind, 1, None, None)
+
+
+def test_joint_punctuation_puts_a_group_out_before_its_time_has_passed_everywhere() -> None:
+    """Bounds come as p1: (1, *), p2: (*, 1), p3: (2, *), p4: (*, 2), p5: (3, *).
+
+    With p2 no pair is below 1 and 1 at once, so the group (0, 0) is out, and with p3 none below 2 and 1, so (1, 0) is.
+    That no pair is below 1 on the second time by itself is known with p5 only, and would have put them out then.
+    """
+    how = punctuated("k = 'c'", whole_stream=True)
+    case = JoinCase(Q7_1, (how, how), [])
+    execution = case.execution()
+    pairs = JoinCase("SELECT A.ts AS t0, B.ts AS t1 FROM A JOIN B ON A.k = B.k AND B.ts BETWEEN A.ts - 2 AND A.ts + 2",
+                     (how, how), []).execution()  # fmt: skip
+    told: list[tuple[set[Row], int]] = []
+    promised = Frontier()
+    steps = [("A", 0), ("A", 1), ("B", 0), ("A", -1), ("B", -1), ("A", -2), ("B", -2), ("A", -3)]
+    for name, time in steps:
+        row = packet(time) if time >= 0 else packet(-time, "c")
+        out = execution.feed(name, Batch(SCHEMA, [row]))
+        for each in pairs.feed(name, Batch(SCHEMA, [row])):
+            if isinstance(each, Punctuation):
+                promised.add(each)
+        told.append(({r[:3] for b in out if isinstance(b, Batch) for r in b.rows}, promised.bound("t1")))
+    groups = [found for found, _ in told]
+    assert groups == [set(), set(), set(), set(), {(0, 0, 1)}, {(1, 0, 1)}, set(), set()]
+    assert told[5][1] < 1
+    assert told[7][1] == 1
+
+
+@given(case=join_cases(st.just(Q7_1)))
+def test_groups_by_both_times_are_the_oracles(case: JoinCase) -> None:
+    outputs = run(case.execution(), case.inputs())
+    assert_same(case.expected(), tdb_of(outputs))
+    assert_sound(outputs)

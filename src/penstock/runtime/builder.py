@@ -65,6 +65,7 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.physical import Physical
 from penstock.plan.planner import BY_BATCH
+from penstock.plan.progressing import progressing
 from penstock.plan.useful import EVERY
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.column_functions import ColumnFunction, NotColumnar, column_function, made_column
@@ -264,7 +265,9 @@ class Builder:
         )
         about = completing(node.input, node.keys) or ()
         lead = tuple(at for at, key in enumerate(node.keys) if key in about)
-        return GroupAggregateOperator(node.schema, timed, lead, useful)
+        known = progressing(node.input)
+        passing = {key: at for at, key in enumerate(node.keys) if key in known}
+        return GroupAggregateOperator(node.schema, timed, lead, useful, passing)
 
     def _grouping(self, node: WindowAggregate | GroupAggregate) -> Grouping:
         schema = node.input.schema

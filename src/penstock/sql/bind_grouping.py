@@ -10,7 +10,8 @@ Names mean what they mean in Spark:
 A part of an expression is a group key if it is bound to the same as one, however it is written.
 
 Without a window clause it takes GROUP BY on the stream's own time, which is a window of one tick, or on columns of
-which the stream promises that groups are complete (`plan.complete`); then there are no columns of a window.
+which the stream promises that groups are complete (`plan.complete`), or on both times of a join; then there are no
+columns of a window.
 """
 
 from __future__ import annotations
@@ -200,9 +201,11 @@ class GroupingBinder:
             return self.window_binder.bind()
         schema = self.scope.node.schema
         grouped = {bound.name for bound in self.grouping.keys.values() if isinstance(bound, Column)}
-        for attribute in progressing(self.scope.node):
-            if attribute in grouped:
-                return tick_window(schema, attribute)
+        timed = [attribute for attribute in progressing(self.scope.node) if attribute in grouped]
+        if len(timed) > 1 and schema.time not in timed:
+            return None  # a group is complete when the attributes have passed it together
+        if timed:
+            return tick_window(schema, timed[0])
         if self._completes():
             return None
         at = next((n for item in self.items for n in item.walk() if aggregate_name(n, self.catalog)), tree)

@@ -1,5 +1,8 @@
 """Aggregates of whole groups: a group is put out once, when nothing more of it comes (thesis 2.1, 4).
 
+A key may be an attribute that progresses, as the times of both streams are after a join. A bound on such attributes,
+one or several together (joint punctuation), completes the groups that are below it in all of them.
+
 A final promise completes the groups whose keys have its constants; one with a constant that is no key speaks for a part
 of a group, and completes nothing. The end of the stream completes all. What comes of a group starts at the greatest
 time of its rows and lives one tick; it fails as a whole if an aggregate has no value.
@@ -15,7 +18,7 @@ first brought down to a row per group. Memory grows with the groups that are ope
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,14 +45,21 @@ class GroupAggregateOperator(Operator):
     kind = "whole groups"
 
     def __init__(
-        self, schema: Schema, grouping: Grouping, lead: tuple[int, ...] = (), useful: tuple[int, int] = (1, 0)
+        self,
+        schema: Schema,
+        grouping: Grouping,
+        lead: tuple[int, ...] = (),
+        useful: tuple[int, int] = (1, 0),
+        timed: Mapping[str, int] | None = None,
     ) -> None:
         """`schema` is that of the results: time, keys, aggregates.
 
         The last function of the grouping gives the greatest time. `lead` are the places in a key that promises are
-        about; `useful` is step and origin of bounds that the consumer can use.
+        about; `useful` is step and origin of bounds that the consumer can use; `timed` the attributes that progress and
+        are keys, with their places in a key.
         """
         super().__init__(schema)
+        self.timed = timed or {}
         self.grouping, self.lead = grouping, lead or tuple(range(len(grouping.keys)))
         self.step, self.origin = useful
         self.passed_on = BoundMemory()
@@ -84,7 +94,9 @@ class GroupAggregateOperator(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Put out the groups that are complete now, then say what follows for the results."""
-        if not punctuation.is_linear:
+        if not punctuation.constants and all(name in self.timed for name, _ in punctuation.bounds):
+            yield from self._passed(punctuation)
+        elif not punctuation.is_linear:
             yield from self._promised(punctuation)
         elif punctuation.attribute == self.grouping.schema.time:
             if punctuation.is_end:
@@ -92,6 +104,19 @@ class GroupAggregateOperator(Operator):
                     yield from self._complete(number, self.pages.get(f"g{number}").all())
             self.pages.put(INPUT, max(punctuation.value, self._input()))
         yield from self._pass_on()
+
+    def _passed(self, promise: Punctuation) -> Outputs:
+        """Put out the groups that are below every bound of a promise; a group without such a value never is."""
+        bounds = [(self.timed[name], bound) for name, bound in promise.bounds]
+        for number in sorted(self._oldest()):
+            groups = self.pages.get(f"g{number}").all()
+            over = {
+                key: partials
+                for key, partials in groups.items()
+                if all(key[at] is not None and key[at] < bound for at, bound in bounds)
+            }
+            if over:
+                yield from self._complete(number, over)
 
     def _promised(self, promise: Punctuation) -> Outputs:
         below = self.grouping.schema
