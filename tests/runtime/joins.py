@@ -109,6 +109,19 @@ def queries(draw: st.DrawFn) -> str:
 
 
 @st.composite
+def asked(draw: st.DrawFn) -> str:
+    """Sub-queries in WHERE."""
+    near = draw(st.sampled_from(NEAR))
+    more = draw(st.sampled_from(["", " AND b.k = a.k", " AND b.v > a.v", " AND v = 1"]))
+    sub = f"SELECT b.v FROM B b WHERE {near}{more}"
+    condition = draw(
+        st.sampled_from([f"EXISTS ({sub})", f"NOT EXISTS ({sub})", f"a.v IN ({sub})", f"a.v NOT IN ({sub})"])
+    )
+    also = draw(st.sampled_from(["", " AND a.k <> 'b'", " AND a.v + 1 > 1"]))
+    return f"SELECT a.ts, k, v FROM A a WHERE {condition}{also}"
+
+
+@st.composite
 def windowed(draw: st.DrawFn) -> str:
     """As the papers write it."""
     sliding = f"A [RANGE {draw(st.integers(1, 6))}, WA ts], B [RANGE {draw(st.integers(1, 6))}, WA ts]"
@@ -146,4 +159,4 @@ def join_cases(draw: st.DrawFn, sql: st.SearchStrategy[str] | None = None) -> Jo
         batches.append((name, left[name][:size]))
         del left[name][:size]
     how = draw(st.sampled_from(PROGRESS)), draw(st.sampled_from(PROGRESS))
-    return JoinCase(draw(sql if sql is not None else queries() | windowed()), how, batches)
+    return JoinCase(draw(sql if sql is not None else queries() | windowed() | asked()), how, batches)

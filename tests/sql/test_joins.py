@@ -193,3 +193,40 @@ def test_what_is_refused_says_where_and_what_to_write(sql: str, what: str, at: s
         bind(sql, catalog())
     assert hint in caught.value.hint
     assert sql[caught.value.column - 1 :].startswith(at)
+
+
+# Sub-queries in WHERE
+
+
+def test_exists_and_in_are_joins_that_keep_the_left() -> None:
+    near = "y.t BETWEEN x.t - 3 AND x.t"
+    kinds = {
+        f"EXISTS (SELECT 1 FROM y WHERE y.k = x.k AND {near})": "semi",
+        f"NOT EXISTS (SELECT * FROM y WHERE y.k = x.k AND {near})": "anti",
+        f"x.k IN (SELECT k FROM y WHERE {near})": "semi",
+    }
+    for condition, kind in kinds.items():
+        (join,) = joins(f"SELECT v FROM x WHERE v > 1 AND {condition}")
+        assert (join.kind, join.near, join.equal) == (kind, Band(-3, 0), (("k", "k"),))
+        assert isinstance(join.left, Select)
+
+
+def test_not_in_minds_nulls() -> None:
+    (join,) = joins("SELECT v FROM x WHERE x.k NOT IN (SELECT k FROM y WHERE y.t = x.t)")
+    assert join.equal == ()
+    assert str(join.condition) == "(((x_k = y_k) OR (x_k IS NULL)) OR (y_k IS NULL))"
+
+
+@pytest.mark.parametrize(
+    ("condition", "what"),
+    [
+        ("k IN (SELECT k FROM y)", "how far apart"),
+        ("k IN (SELECT k, v FROM y WHERE y.t = x.t)", "one column"),
+        ("k IN (SELECT k FROM y WHERE y.t = x.t GROUP BY k)", "nothing else"),
+        ("v > 1 OR EXISTS (SELECT 1 FROM y WHERE y.t = x.t)", "not supported"),
+        ("EXISTS (SELECT 1 FROM q WHERE q.t = x.t)", "Unknown stream"),
+    ],
+)
+def test_sub_queries_that_are_no_joins_are_refused(condition: str, what: str) -> None:
+    with pytest.raises(QueryError, match=what):
+        bind(f"SELECT v FROM x WHERE {condition}", catalog())

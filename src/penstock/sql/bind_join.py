@@ -23,7 +23,7 @@ from penstock.errors import QueryError
 from penstock.model.schema import BOOLEAN, Field, Schema
 from penstock.model.time import Domain
 from penstock.plan.catalog import Catalog
-from penstock.plan.expressions import Call, Column, Expression, columns_in, conjunction, renamed
+from penstock.plan.expressions import Call, Column, Expression, balanced, columns_in, conjunction, renamed
 from penstock.plan.join_nodes import Band, Join, JoinKind, Near, SameWindow
 from penstock.plan.nodes import Node, Select
 from penstock.plan.progressing import progressing
@@ -37,6 +37,7 @@ from penstock.sql.near import Difference, differences, split
 from penstock.sql.operands import Operand, name_all
 from penstock.sql.reading import Reading
 from penstock.sql.scope import Relation, Scope, aggregate_name
+from penstock.sql.subqueries import SubQuery
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner",
@@ -85,14 +86,20 @@ class JoinBinder:
             )
         return found
 
-    def bind(self, where: exp.Expr | None) -> tuple[Scope, list[Expression]]:
-        """The joined rows with their names, and what WHERE asks beyond what the joins have taken care of."""
-        whole = self._scope(_Columns(self._schema()), self.operands)
-        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._column(n, whole, binder))
-        wanted = split(binder.predicate(where)) if where is not None else []
+    def bind(self, where: Sequence[exp.Expr]) -> tuple[Scope, list[Expression]]:
+        """The joined rows with their names, and what WHERE asks beyond what the joins have taken care of.
+
+        `where` are the conditions that WHERE joins by AND, without those that are sub-queries.
+        """
+        outside = self._scope(_Columns(self._schema()), [o for o in self.operands if o.asked is None])
+        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._column(n, outside, binder))
+        wanted = [each for condition in where for each in split(binder.predicate(condition))]
         for operand in self.operands[1:]:
-            self._bind_on(operand, binder)
-        free = all(o.kind == "inner" for o in self.operands[1:])
+            if operand.asked is None:
+                self._bind_on(operand, binder)
+            else:
+                self._bind_asked(operand, operand.asked, outside, binder)
+        free = all(o.kind in ("inner", "semi", "anti") for o in self.operands[1:])
         pool = wanted if free else []
         node, names = self.operands[0].node, list(self.operands[0].names)
         node = self._chosen(self.operands[0], pool) if free else node
@@ -124,6 +131,28 @@ class JoinBinder:
         if aggregate_name(node, self.catalog):
             raise binder.error("An aggregate cannot stand here.", node, hint="use HAVING for conditions on aggregates")
         return scope.column(node) if isinstance(node, exp.Column) else None
+
+    def _bind_asked(self, operand: Operand, asked: SubQuery, outside: Scope, above: ExpressionBinder) -> None:
+        """The conditions of a sub-query: names are those of its own relation, where that has them."""
+        inside = self._scope(_Columns(self._schema()), [operand])
+
+        def resolve(node: exp.Expr) -> Expression | None:
+            own = isinstance(node, exp.Column) and inside.has(node)
+            return self._column(node, inside if own else outside, binder)
+
+        binder = ExpressionBinder(self.catalog, self.reading, resolve)
+        if asked.where is not None:
+            operand.on = split(binder.predicate(asked.where))
+        if asked.member is not None:
+            outer, inner = asked.member
+            one, other = above.bind(outer), binder.bind(inner)
+            if common_type(one.type, other.type) is None:
+                raise self.error("These types cannot be compared.", outer, got=f"{one.type} and {other.type}")
+            same: Expression = Call("eq", (one, other), BOOLEAN)
+            if asked.negated:  # unless all comparisons are false, it is not true
+                nulls = [Call("is_null", (side,), BOOLEAN) for side in (one, other)]
+                same = balanced("or", [same, *nulls])
+            operand.on.append(same)
 
     def _bind_on(self, operand: Operand, binder: ExpressionBinder) -> None:
         """The conditions of ON and of USING."""

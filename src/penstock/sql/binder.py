@@ -40,6 +40,7 @@ from penstock.sql.operands import Operand, clauses_of
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
 from penstock.sql.scope import Relation, Scope, aggregate_name
+from penstock.sql.subqueries import taken_apart
 from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, check_shape, parse
 
 _NO_MEANING = {
@@ -228,17 +229,19 @@ class _Binder:
         self, tree: exp.Select, first: exp.Expr, clauses: list[WindowClause], named: dict[str, Node]
     ) -> tuple[Scope, WindowClause | None, list[Expression] | None]:
         """What a SELECT reads, its window clause, and what is left of WHERE; None where nobody has looked at that."""
-        joins = self.reading.parts(tree, "joins")
-        if not joins:
+        joins, where = self.reading.parts(tree, "joins"), self.reading.part(tree, "where")
+        plain, asked = ([], []) if where is None else taken_apart(self.reading.need(where, "this"), self.reading)
+        if not joins and not asked:
             return self._relation(first, named), self._one_clause(clauses), None
         operands = [Operand(self._relation(first, named), first)]
         for join in joins:
             kind, right = JoinBinder.kind_of(self.reading, join), self.reading.need(join, "this")
             operands.append(Operand(self._relation(right, named), right, kind, join))
+        for sub in asked:
+            kind = "anti" if sub.negated else "semi"
+            operands.append(Operand(self._relation(sub.relation, named), sub.relation, kind, sub.tree, asked=sub))
         clauses_of(operands, [c for c in clauses if c.after_stream], self.reading)
-        where = self.reading.part(tree, "where")
-        condition = None if where is None else self.reading.need(where, "this")
-        scope, wanted = JoinBinder(self.catalog, self.reading, operands).bind(condition)
+        scope, wanted = JoinBinder(self.catalog, self.reading, operands).bind(plain)
         return scope, self._one_clause([c for c in clauses if not c.after_stream]), wanted
 
     def _has_aggregate(self, items: list[exp.Expr]) -> bool:

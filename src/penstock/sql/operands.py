@@ -16,6 +16,7 @@ from penstock.sql.clause import WindowClause
 from penstock.sql.dialect import offset_of
 from penstock.sql.reading import Reading
 from penstock.sql.scope import Scope
+from penstock.sql.subqueries import SubQuery
 
 
 @dataclass
@@ -27,6 +28,8 @@ class Operand:
     kind: JoinKind = "inner"
     join: exp.Expr | None = None
     clause: WindowClause | None = None
+    asked: SubQuery | None = None
+    """The sub-query in WHERE that it is of, if it is."""
     names: list[str] = field(default_factory=list)
     """What its columns are called among those of all, hidden ones too."""
     on: list[Expression] = field(default_factory=list)

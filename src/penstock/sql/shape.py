@@ -262,7 +262,7 @@ class _Shape:
                 self.expect(TokenType.AND, "The AND of BETWEEN")
                 self.operand()
             elif self.take(TokenType.IN):
-                self.inside(lambda: self.each(self.expression))
+                self.inside(self.query if self.is_query(1) else lambda: self.each(self.expression))
             elif self.take(TokenType.IS):
                 self.test()
             elif self.take(TokenType.DCOLON):
@@ -288,6 +288,9 @@ class _Shape:
             self.interval()
         elif kind == TokenType.CASE:
             self.case()
+        elif kind == TokenType.EXISTS and self.is_query(1):
+            self.at += 1
+            self.inside(self.query)
         elif kind == TokenType.L_PAREN:
             self.inside(self.expression)
         elif following == TokenType.L_PAREN and kind in _FUNCTIONS:
