@@ -46,7 +46,10 @@ class Band:
         """For `explain`."""
         if self.low == self.high == 0:
             return f"{right} = {left}"
-        ends = [f"{left} {'-' if by < 0 else '+'} {show_span(abs(by), domain)}" for by in (self.low, self.high)]
+        ends = [
+            f"{left} {'-' if by < 0 else '+'} {show_span(abs(by), domain)}" if by else left
+            for by in (self.low, self.high)
+        ]
         return f"{right} BETWEEN {ends[0]} AND {ends[1]}"
 
 
