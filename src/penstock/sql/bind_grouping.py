@@ -40,6 +40,7 @@ from penstock.plan.progressing import progressing
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_window import WindowBinder, tick_window
+from penstock.sql.clause import ClauseNode
 from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
 from penstock.sql.reading import shown
 from penstock.sql.scope import Scope, aggregate_name
@@ -375,9 +376,9 @@ def _is_of_window(node: exp.Expr) -> bool:
 
 
 def _sizes(tree: exp.Expr) -> dict[int, int]:
-    """How many nodes each node of a tree has in it, by identity; parentheses and the parts of names do not count."""
+    """How many nodes each node of a tree has in it, by identity; parentheses and parts of names do not count."""
     sizes: dict[int, int] = {}
     for node in reversed(list(tree.walk())):  # parts before wholes
-        own = 0 if isinstance(node, exp.Paren | exp.Identifier) else 1
+        own = 0 if isinstance(node, exp.Paren | exp.Identifier | ClauseNode) else 1
         sizes[id(node)] = own + sum(sizes[id(part)] for part in node.iter_expressions())
     return sizes

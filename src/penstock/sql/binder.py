@@ -23,30 +23,26 @@ from penstock.plan.typing import common_type, converted
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_grouping import GroupingBinder
 from penstock.sql.bind_window import WindowBinder
-from penstock.sql.clause import WindowClause
+from penstock.sql.clause import CLAUSE, WindowClause
 from penstock.sql.dialect import NESTING, position, room_to_recurse
 from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
 from penstock.sql.scope import Scope, aggregate_name
-from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, check_shape, parse
+from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, check_shape, parse
 
 _NO_MEANING = {
     "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
     "windows": "WINDOW", "distribute": "DISTRIBUTE BY", "sort": "SORT BY", "cluster": "CLUSTER BY",
 }  # fmt: skip
 MOST_STEPS = 2000
-_CLAUSE_PARAMETERS = (
-    "range", "range_all", "tumbling", "slide", "wa", "pa", "rattr", "sattr", "sattr_rank", "origin",
-)  # fmt: skip
 
 
 def bind(sql: str, catalog: Catalog) -> Node:
     """The logical plan of a query."""
     with room_to_recurse():
         try:
-            tree, clauses = parse(sql)
-            node = bind_tree(tree, clauses, sql, catalog)
+            node = bind_tree(parse(sql), sql, catalog)
             check_shape(sql)
             return settled(node)
         except RecursionError:  # whoever calls has used up the room
@@ -55,17 +51,17 @@ def bind(sql: str, catalog: Catalog) -> Node:
             ) from None
 
 
-def bind_tree(tree: exp.Expr, clauses: list[WindowClause], sql: str, catalog: Catalog) -> Node:
+def bind_tree(tree: exp.Expr, sql: str, catalog: Catalog) -> Node:
     """The logical plan of a syntax tree, all of which must have been read."""
     reading = Reading(sql)
-    node = _Binder(catalog, reading, clauses).query(tree, {})
+    node = _Binder(catalog, reading).query(tree, {})
     reading.finish(tree)
     return node
 
 
 class _Binder:
-    def __init__(self, catalog: Catalog, reading: Reading, clauses: list[WindowClause]) -> None:
-        self.catalog, self.reading, self.clauses = catalog, reading, clauses
+    def __init__(self, catalog: Catalog, reading: Reading) -> None:
+        self.catalog, self.reading = catalog, reading
         self.error = reading.error
 
     def query(self, tree: exp.Expr, named: dict[str, Node]) -> Node:
@@ -199,8 +195,12 @@ class _Binder:
                 got=shown(joins[0]),
                 hint="union streams, or aggregate each by itself",
             )
-        scope = self._relation(self.reading.need(from_, "this"), named)
-        items, clause = self._take_markers(tree)
+        relation = self.reading.need(from_, "this")
+        scope = self._relation(relation, named)
+        items = self.reading.parts(tree, "expressions")
+        if not items:
+            raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
+        clause = self._clause([*items, relation])
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
         group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
         aggregates = self._has_aggregate(items) or group is not None or having is not None
@@ -228,25 +228,17 @@ class _Binder:
             found = found or aggregate_name(node, self.catalog) is not None
         return found
 
-    def _take_markers(self, tree: exp.Select) -> tuple[list[exp.Expr], WindowClause | None]:
-        """The select list without markers, and the clause they stood for."""
-        items: list[exp.Expr] = []
-        found: list[WindowClause] = []
-        for item in self.reading.parts(tree, "expressions"):
-            if isinstance(item, exp.Anonymous) and item.this == MARKER:
-                found.append(self.clauses[int(self.reading.whole(item).expressions[0].name)])
-            else:
-                items.append(item)
-        found.sort(key=lambda c: (c.line, c.column))
-        if not items:
-            raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
+    def _clause(self, parts: list[exp.Expr]) -> WindowClause | None:
+        """The window clause that some parts of a SELECT are followed by."""
+        nodes = [node for part in parts if (node := self.reading.part(part, CLAUSE)) is not None]
+        found: list[WindowClause] = [self.reading.value(node, "this") for node in nodes]
         for other in found[1:]:
-            if any(getattr(other, p) != getattr(found[0], p) for p in _CLAUSE_PARAMETERS):
+            if not other.says_the_same(found[0]):
                 raise QueryError(
                     "The window clauses of one SELECT differ; one clause serves all of its aggregates.",
                     sql=self.reading.sql, line=other.line, column=other.column,
                 )  # fmt: skip
-        return items, (found[0] if found else None)
+        return found[0] if found else None
 
     def _plain(self, node: exp.Expr, scope: Scope, binder: ExpressionBinder) -> Expression | None:
         """Columns of a SELECT without aggregation; an aggregate here is out of place."""

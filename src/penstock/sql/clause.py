@@ -3,7 +3,8 @@
 `[RANGE 10 minutes, SLIDE 1 minute, WA ts]` after an aggregate or after a stream. The parameters: `RANGE` (a length,
 `ALL`, or `TUMBLING` and a length), `SLIDE`, `WA` or `WATTR` (the windowing attribute), `PA` (partitioning attributes),
 `RATTR` and `SATTR` (attributes of range and slide where they differ), `ORIGIN` (where windows align). Here it is only
-read; the binder gives it meaning.
+read; the binder gives it meaning. In the syntax tree it is an argument of what it follows: of an item of the select
+list, or of a stream.
 """
 
 from __future__ import annotations
@@ -12,12 +13,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError, StreamError
 from penstock.model.time import ROW_UNITS, TIME_UNITS, Span, make_span
 
 KEYWORDS = frozenset({"RANGE", "SLIDE", "WA", "WATTR", "PA", "RATTR", "SATTR", "ORIGIN", "TUMBLING"})
+OPENING = TokenType.HIVE_TOKEN_STREAM
+"""The kind of the bracket that opens a clause: one that sqlglot has for something else that nobody writes."""
+CLAUSE = "window_clause"
+"""The argument that a clause is."""
+PARAMETERS = (
+    "range", "range_all", "tumbling", "slide", "wa", "pa", "rattr", "sattr", "sattr_rank", "origin",
+)  # fmt: skip
 _LENGTH = re.compile(r"[0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25}")
 _ORIGIN = re.compile(r"[0-9]{1,25}")
 
@@ -39,13 +48,21 @@ class WindowClause:
     line: int = 0
     column: int = 0
     after_stream: bool = False
-    follows: int = -1
-    """The offset in the SQL at which the token before the clause ends."""
     positions: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False)
 
     def position(self, parameter: str) -> tuple[int, int]:
         """Line and column of a parameter, or of the clause."""
         return self.positions.get(parameter, (self.line, self.column))
+
+    def says_the_same(self, other: WindowClause) -> bool:
+        """Whether another clause has the same parameters, wherever it stands."""
+        return all(getattr(self, parameter) == getattr(other, parameter) for parameter in PARAMETERS)
+
+
+class ClauseNode(exp.Expression):
+    """A clause in a syntax tree; `this` is what was read."""
+
+    arg_types = {"this": True}  # noqa: RUF012
 
 
 def column_of(token: Token) -> int:
@@ -63,7 +80,7 @@ class ClauseReader:
         self.values: dict[str, object] = {}
         self.positions: dict[str, tuple[int, int]] = {}
 
-    def read(self, *, after_stream: bool, follows: int) -> WindowClause:
+    def read(self, *, after_stream: bool) -> WindowClause:
         """The clause."""
         while self.at < len(self.tokens):
             self._parameter()
@@ -79,7 +96,6 @@ class ClauseReader:
             line=self.opening.line,
             column=column_of(self.opening),
             after_stream=after_stream,
-            follows=follows,
             positions=self.positions,
         )
 

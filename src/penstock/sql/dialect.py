@@ -1,4 +1,7 @@
-"""Spark's dialect of sqlglot, with what ours needs besides: quotes written twice, and a place for every node.
+"""Spark's dialect of sqlglot, with what ours needs besides: window clauses, doubled quotes, a place for every node.
+
+A window clause is read where it stands, after an item of the select list or after what FROM names, and is an argument
+of that (`clause.py`): one that the binder does not read is refused, like everything else.
 
 Of the hundreds of functions that sqlglot knows only those that queries can use are functions here. Any other name is
 free for a function or an aggregate of the user's, and unknown until there is one.
@@ -13,14 +16,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
+from penstock.errors import QueryError
 from penstock.operators.aggregates.catalogue import RECORDS
+from penstock.sql.clause import CLAUSE, OPENING, ClauseNode, ClauseReader, column_of
 
 E = TypeVar("E", bound=exp.Expr)
 NESTING = 64
@@ -55,7 +60,7 @@ class PenstockDialect(Spark):
         return path
 
     class Parser(SparkParser):
-        """Marks every node with a place."""
+        """Reads window clauses, and marks every node with a place."""
 
         FUNCTIONS = {n: SparkParser.FUNCTIONS[n] for n in _FUNCTIONS}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
@@ -72,6 +77,57 @@ class PenstockDialect(Spark):
             if last is not None and "start" not in result.meta:
                 result.update_positions(last)
             return result
+
+        def _parse_statement(self) -> exp.Expr | None:
+            opening = self._curr
+            if opening.token_type == OPENING:
+                raise self._misread("A window clause stands outside a SELECT.", opening)
+            return super()._parse_statement()
+
+        def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+            return self._parse_csv(self._parse_item), None
+
+        def _parse_item(self) -> exp.Expr | None:
+            """An item of the select list, with a window clause before its other name or after it."""
+            item = self._parse_assignment()
+            clause = self._parse_clause(after_stream=False) if item is not None else None
+            item = self._parse_alias(item)
+            if item is not None:
+                item.set(CLAUSE, clause or self._parse_clause(after_stream=False))
+            return item
+
+        def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+            """What FROM names, with the window clause after it, and the comma that the papers write after that."""
+            table: exp.Expr | None = super()._parse_table(*args, **options)
+            clause = self._parse_clause(after_stream=True) if table is not None else None
+            if table is not None and clause is not None:
+                table.set(CLAUSE, clause)
+                if self._next.token_type in (TokenType.WHERE, TokenType.SENTINEL):
+                    self._match(TokenType.COMMA)
+            return table
+
+        def _parse_clause(self, *, after_stream: bool) -> ClauseNode | None:
+            opening = self._curr
+            if opening.token_type != OPENING:
+                return None
+            rest = self._tokens[self._index + 1 :]
+            length = next((n for n, token in enumerate(rest) if token.token_type == TokenType.R_BRACKET), None)
+            if length is None:
+                raise self._misread("The window clause is not closed.", opening, got="no ']'")
+            clause = ClauseReader(rest[:length], opening, self.sql).read(after_stream=after_stream)
+            self._advance(length + 2)
+            return self.expression(ClauseNode(this=clause), opening)
+
+        def raise_error(self, message: str, token: Token | None = None) -> None:
+            """Where a clause is what does not fit, that is said."""
+            at = token or self._curr
+            if at.token_type == OPENING:
+                hint = "one clause stands after an aggregate, or after a stream"
+                raise self._misread("A window clause does not belong here.", at, got="[", hint=hint)
+            super().raise_error(message, at)
+
+        def _misread(self, what: str, token: Token, got: str = "", hint: str = "") -> QueryError:
+            return QueryError(what, sql=self.sql, line=token.line, column=column_of(token), got=got, hint=hint)
 
 
 DIALECT = PenstockDialect()

@@ -20,6 +20,7 @@ from typing import NoReturn
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
+from penstock.sql.clause import OPENING
 from penstock.sql.dialect import SCALAR_FUNCTIONS, PenstockDialect, line_and_column
 
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS}
@@ -184,7 +185,7 @@ class _Shape:
 
     def window(self) -> bool:
         """A window clause, whose parts are read by `clause.py`."""
-        if not self.take(TokenType.L_BRACKET):
+        if not self.take(OPENING):
             return False
         while self.kind() not in (TokenType.R_BRACKET, None):
             self.at += 1

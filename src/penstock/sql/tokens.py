@@ -1,12 +1,12 @@
 """From the papers' dialect to tokens that sqlglot parses.
 
 The text is tokenised once and the token list is rewritten, so that every token keeps its place in the user's text and
-errors point there. Three rewrites, in this order:
+errors point there. Two rewrites, in this order:
 
-1. spelling: `GROUP-BY`, `GROUPBY` and the union sign;
-2. window clauses in square brackets are taken out and a marker is put first in the select list they belong to, with the
-   comma that a clause leaves before `WHERE` or at the end;
-3. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`.
+1. spelling: `GROUP-BY`, `GROUPBY` and the union sign; the bracket that opens a window clause gets a kind of its own;
+2. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`.
+
+Window clauses are read by the parser (`dialect.py`), where they stand.
 """
 
 from __future__ import annotations
@@ -19,12 +19,10 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
-from penstock.sql.clause import KEYWORDS, ClauseReader, WindowClause, column_of
+from penstock.sql.clause import KEYWORDS, OPENING
 from penstock.sql.dialect import DIALECT, NESTING, line_and_column
 from penstock.sql.shape import check_expression, check_query
 
-MARKER = "[window clause]"
-"""The name of the function that stands for a clause: nobody can write one of that name."""
 LONGEST = 200_000
 WINDOW_FUNCTIONS = frozenset({"tumble", "hop", "session", "cumulate", "window", "session_window", "window_time"})
 """How windows are written elsewhere."""
@@ -34,25 +32,24 @@ _AFTER_FROM = {
     TokenType.SEMICOLON,
 }  # fmt: skip
 _OF_THE_PARSER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>")
-_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET}
-_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
+_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET, OPENING}
+_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE, OPENING}
 _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
 
 
-def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
-    """The syntax tree and the window clauses that its markers refer to by number."""
+def parse(sql: str) -> exp.Query:
+    """The syntax tree, in which window clauses are arguments of what they follow."""
     tokens = _spelling(_tokens(sql))
     if not tokens:
         raise QueryError("The query is empty.", sql=sql, line=1, column=1, hint="write SELECT … FROM …")
     _check_one_query(tokens, sql)
     _check_nesting(tokens, sql)
     _refuse_other_windows(tokens, sql)
-    tokens, clauses = _take_clauses(tokens, sql)
     trees = _trees(_stream_unions(tokens), sql)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise _error("One SELECT is expected.", tokens[0], sql, got=tokens[0].text[:60])
-    return trees[0], clauses
+    return trees[0]
 
 
 def other_meaning(name: str) -> str | None:
@@ -60,7 +57,7 @@ def other_meaning(name: str) -> str | None:
     if name.lower() in WINDOW_FUNCTIONS:
         return "a window"
     try:
-        tree, _ = parse(f"SELECT {name}(x) AS y FROM z")
+        tree = parse(f"SELECT {name}(x) AS y FROM z")
     except QueryError:
         return "a word of SQL"
     called = tree.expressions[0].this if tree.expressions and isinstance(tree.expressions[0], exp.Alias) else None
@@ -189,66 +186,27 @@ def _spelling(tokens: list[Token]) -> list[Token]:
             i += 2
         elif token.text == "∪":
             result.append(_like(token, TokenType.UNION, "UNION"))
+        elif token.token_type == TokenType.L_BRACKET and _opens_clause(tokens, i):
+            result.append(_like(token, OPENING, "["))
         else:
             result.append(token)
         i += 1
     return result
 
 
+def _opens_clause(tokens: list[Token], at: int) -> bool:
+    """One known word makes it a window clause, so that a misspelt one among them is told as such."""
+    for token in tokens[at + 1 :]:
+        if token.token_type == TokenType.R_BRACKET:
+            return False
+        if token.text.upper() in KEYWORDS:
+            return True
+    return False
+
+
 def _like(token: Token, kind: TokenType, text: str) -> Token:
     """A token of our own at the place of another."""
     return Token(kind, text, token.line, token.col, token.start, token.end, [])
-
-
-def _take_clauses(tokens: list[Token], sql: str) -> tuple[list[Token], list[WindowClause]]:
-    clauses: list[WindowClause] = []
-    result: list[Token] = []
-    # One entry per open parenthesis: where markers of its SELECT go, and whether its FROM has been passed.
-    scopes: list[list[int | bool]] = [[-1, False]]
-    i = 0
-    closing: int | None = None
-    while i < len(tokens):
-        token = tokens[i]
-        kind = token.token_type
-        if kind == TokenType.L_BRACKET:
-            closing = next((j for j in range(i, len(tokens)) if tokens[j].token_type == TokenType.R_BRACKET), None)
-        # One known word makes it a window clause, so that a misspelt one among them is told as such.
-        if kind == TokenType.L_BRACKET and any(t.text.upper() in KEYWORDS for t in tokens[i + 1 : closing]):
-            if closing is None:
-                raise QueryError(
-                    "The window clause is not closed.", sql=sql, line=token.line, column=column_of(token), got="no ']'"
-                )
-            place, after_from = scopes[-1]
-            if place < 0 or not result:
-                raise QueryError(
-                    "A window clause stands outside a SELECT.", sql=sql, line=token.line, column=column_of(token)
-                )
-            reader = ClauseReader(tokens[i + 1 : closing], token, sql)
-            clauses.append(reader.read(after_stream=bool(after_from), follows=result[-1].end))
-            marker = [
-                _like(token, TokenType.VAR, MARKER), _like(token, TokenType.L_PAREN, "("),
-                _like(token, TokenType.NUMBER, str(len(clauses) - 1)), _like(token, TokenType.R_PAREN, ")"),
-                _like(token, TokenType.COMMA, ","),
-            ]  # fmt: skip
-            result[int(place) : int(place)] = marker
-            i = closing + 1
-            if i < len(tokens) and tokens[i].token_type == TokenType.COMMA:
-                after = tokens[i + 1].token_type if i + 1 < len(tokens) else None
-                i += after in (None, TokenType.WHERE)
-            continue
-        result.append(token)
-        if kind == TokenType.L_PAREN:
-            scopes.append([-1, False])
-        elif kind == TokenType.R_PAREN and len(scopes) > 1:
-            scopes.pop()
-        elif kind == TokenType.SELECT:
-            scopes[-1] = [len(result), False]
-        elif kind in (TokenType.DISTINCT, TokenType.ALL) and scopes[-1][0] == len(result) - 1:
-            scopes[-1][0] = len(result)
-        elif kind == TokenType.FROM:
-            scopes[-1][1] = True
-        i += 1
-    return result, clauses
 
 
 def _stream_unions(tokens: list[Token]) -> list[Token]:
