@@ -39,7 +39,7 @@ from penstock.plan.nodes import (
 from penstock.plan.progressing import progressing
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
-from penstock.sql.bind_window import WindowBinder, tick_window
+from penstock.sql.bind_window import WindowBinder, is_of_window, tick_window
 from penstock.sql.clause import ClauseNode
 from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
 from penstock.sql.reading import shown
@@ -83,6 +83,8 @@ class GroupingBinder:
         """The plan: rows brought to keys and arguments, the aggregation, HAVING, the select list."""
         if group is not None:
             self._bind_keys(group)
+        if self.window_binder is not None:
+            self.window_binder.check_grouped(tree)
         self._window = self._bind_window(tree)
         self._add_partition()
         # The select list first: a HAVING that comes later then changes nothing below it, unless it asks for more.
@@ -114,7 +116,8 @@ class GroupingBinder:
                 raise self.reading.error("SELECT * cannot be aggregated.", item, hint="name the columns")
             bound = self.select.bind(self.reading.need(item, "this") if isinstance(item, exp.Alias) else item)
             name = item_name(item, bound, len(columns), self.reading)
-            if isinstance(bound, Column) and bound.name in self._lead and name.lower() == bound.name:
+            own = bound.name if isinstance(bound, Column) and bound.name in self._lead else None
+            if own is not None and (not isinstance(item, exp.Alias) or name.lower() == own):
                 continue
             if name.lower() in self._lead and is_named(item):
                 raise self.reading.error(
@@ -135,6 +138,8 @@ class GroupingBinder:
             raise self.reading.error("GROUP BY ALL is not supported.", group, got="ALL", hint="name what to group by")
         for key in self.reading.parts(group, "expressions"):
             source = self._at_position(key)
+            if self.window_binder is not None and self.window_binder.takes_key(source):
+                continue
             if self.scope.is_star(source):
                 raise self.reading.error("GROUP BY takes columns and expressions.", source, got="*")
             self._add_key(binder.bind(source))
@@ -251,8 +256,10 @@ class GroupingBinder:
         function = aggregate_name(node, self.catalog)
         if function is not None:
             return self._call(function, node)
-        if self._window is not None and isinstance(node, exp.Column) and _is_of_window(node):
+        name = self.window_binder.column(node) if self.window_binder is not None else None
+        if self.window_binder is None and self._window is not None and is_of_window(node):
             name = self.reading.name(node).lower()
+        if self._window is not None and name is not None:
             (field,) = [f for f in window_fields(self._window) if f.name == name]
             return Column(name, field.type)
         return None
@@ -369,10 +376,6 @@ class GroupingBinder:
         made = {name for name, bound in columns.items() if not (isinstance(bound, Column) and bound.name == name)}
         hidden = frozenset({time} - set(self.grouping.keys))
         return Project(node, tuple(columns.items()), time, hidden, frozenset(made))
-
-
-def _is_of_window(node: exp.Expr) -> bool:
-    return node.name.lower() in WINDOW_FIELDS and node.args.get("table") is None
 
 
 def _sizes(tree: exp.Expr) -> dict[int, int]:

@@ -23,13 +23,15 @@ from penstock.plan.typing import common_type, converted
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_grouping import GroupingBinder
 from penstock.sql.bind_window import WindowBinder
-from penstock.sql.clause import CLAUSE, WindowClause
+from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
 from penstock.sql.dialect import NESTING, position, room_to_recurse
 from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
 from penstock.sql.scope import Scope, aggregate_name
-from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, check_shape, parse
+from penstock.sql.tokens import check_shape, parse
+from penstock.sql.window_functions import clause_of, window_call
+from penstock.sql.window_names import HOW_WINDOWS_ARE_WRITTEN
 
 _NO_MEANING = {
     "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
@@ -200,16 +202,16 @@ class _Binder:
         items = self.reading.parts(tree, "expressions")
         if not items:
             raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
-        clause = self._clause([*items, relation])
-        window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
         group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
+        clause = self._clause([*items, relation], group)
+        window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
         aggregates = self._has_aggregate(items) or group is not None or having is not None
         if window is not None and window.is_life and not aggregates:
             scope.node, window = AlterLifetime(scope.node, duration=window.life()), None
         scope.node = _with_ends(scope.node, [*items, *(tree.args.get(p) for p in ("where", "group", "having"))])
         if window is not None and window.counts_arrivals:
             scope.node = window.numbered(scope.node)
-        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._plain(n, scope, binder))
+        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._plain(n, scope, binder, window))
         where = self.reading.part(tree, "where")
         if where is not None:
             scope.node = Select(scope.node, binder.predicate(self.reading.need(where, "this")))
@@ -228,10 +230,16 @@ class _Binder:
             found = found or aggregate_name(node, self.catalog) is not None
         return found
 
-    def _clause(self, parts: list[exp.Expr]) -> WindowClause | None:
-        """The window clause that some parts of a SELECT are followed by."""
-        nodes = [node for part in parts if (node := self.reading.part(part, CLAUSE)) is not None]
-        found: list[WindowClause] = [self.reading.value(node, "this") for node in nodes]
+    def _clause(self, parts: list[exp.Expr], group: exp.Expr | None) -> WindowClause | None:
+        """The window clause that some parts of a SELECT are followed by, or the window that it groups by."""
+        found: list[WindowClause] = []
+        for node in (node for part in parts if (node := self.reading.part(part, CLAUSE)) is not None):
+            is_clause = isinstance(node, ClauseNode)
+            found.append(self.reading.value(node, "this") if is_clause else clause_of(node, Form.TABLE, self.reading))
+        for key in group.expressions if group is not None else ():
+            name = window_call(key)
+            if name is not None:
+                found.append(clause_of(key, Form.WINDOW if name == "window" else Form.GROUP, self.reading))
         for other in found[1:]:
             if not other.says_the_same(found[0]):
                 raise QueryError(
@@ -240,8 +248,12 @@ class _Binder:
                 )  # fmt: skip
         return found[0] if found else None
 
-    def _plain(self, node: exp.Expr, scope: Scope, binder: ExpressionBinder) -> Expression | None:
-        """Columns of a SELECT without aggregation; an aggregate here is out of place."""
+    def _plain(
+        self, node: exp.Expr, scope: Scope, binder: ExpressionBinder, window: WindowBinder | None
+    ) -> Expression | None:
+        """Columns of a SELECT without aggregation; an aggregate here is out of place, and so is what comes of one."""
+        if window is not None and window.is_own(node):
+            raise binder.error("A column of the window cannot stand here.", node, hint="use HAVING, or the select list")
         if aggregate_name(node, self.catalog):
             raise binder.error("An aggregate cannot stand here.", node, hint="use HAVING for conditions on aggregates")
         return scope.column(node) if isinstance(node, exp.Column) else None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -25,15 +26,24 @@ OPENING = TokenType.HIVE_TOKEN_STREAM
 CLAUSE = "window_clause"
 """The argument that a clause is."""
 PARAMETERS = (
-    "range", "range_all", "tumbling", "slide", "wa", "pa", "rattr", "sattr", "sattr_rank", "origin",
+    "range", "range_all", "tumbling", "slide", "wa", "pa", "rattr", "sattr", "sattr_rank", "origin", "offset",
 )  # fmt: skip
 _LENGTH = re.compile(r"[0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25}")
 _ORIGIN = re.compile(r"[0-9]{1,25}")
 
 
+class Form(Enum):
+    """How a window is written."""
+
+    BRACKETS = "[RANGE …, SLIDE …, WA …]"
+    WINDOW = "GROUP BY window(…)"
+    GROUP = "GROUP BY TUMBLE(…) or HOP(…)"
+    TABLE = "FROM TABLE(…)"
+
+
 @dataclass(frozen=True)
 class WindowClause:
-    """A window clause as it was written."""
+    """A window clause as it was written, or what says the same in another form."""
 
     range: Span | None = None
     range_all: bool = False
@@ -45,6 +55,9 @@ class WindowClause:
     sattr: str | None = None
     sattr_rank: str | None = None
     origin: str | int | None = None
+    offset: Span | None = None
+    """Where windows start; a form that aligns their starts has it instead of an origin."""
+    form: Form = Form.BRACKETS
     line: int = 0
     column: int = 0
     after_stream: bool = False
@@ -55,8 +68,8 @@ class WindowClause:
         return self.positions.get(parameter, (self.line, self.column))
 
     def says_the_same(self, other: WindowClause) -> bool:
-        """Whether another clause has the same parameters, wherever it stands."""
-        return all(getattr(self, parameter) == getattr(other, parameter) for parameter in PARAMETERS)
+        """Whether another clause of the same form has the same parameters, wherever it stands."""
+        return self.form is other.form and all(getattr(self, p) == getattr(other, p) for p in PARAMETERS)
 
 
 class ClauseNode(exp.Expression):

@@ -26,6 +26,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import QueryError
 from penstock.operators.aggregates.catalogue import RECORDS
 from penstock.sql.clause import CLAUSE, OPENING, ClauseNode, ClauseReader, column_of
+from penstock.sql.window_names import WHAT_TO_WRITE
 
 E = TypeVar("E", bound=exp.Expr)
 NESTING = 64
@@ -98,6 +99,8 @@ class PenstockDialect(Spark):
 
         def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
             """What FROM names, with the window clause after it, and the comma that the papers write after that."""
+            if self._curr.token_type == TokenType.TABLE and self._next.token_type == TokenType.L_PAREN:
+                return self._parse_windows_of_table()
             table: exp.Expr | None = super()._parse_table(*args, **options)
             clause = self._parse_clause(after_stream=True) if table is not None else None
             if table is not None and clause is not None:
@@ -105,6 +108,40 @@ class PenstockDialect(Spark):
                 if self._next.token_type in (TokenType.WHERE, TokenType.SENTINEL):
                     self._match(TokenType.COMMA)
             return table
+
+        def _parse_windows_of_table(self) -> exp.Expr | None:
+            """Flink's `TABLE(TUMBLE(TABLE s, …))`: a stream whose clause is the call, without its first argument."""
+            self._advance(2)
+            name = self._curr
+            if name.text.lower() not in ("tumble", "hop"):
+                hint = WHAT_TO_WRITE.get(name.text.lower()) or "TUMBLE and HOP are"
+                raise self._misread("This table function is not supported.", name, got=name.text[:60], hint=hint)
+            self._advance()
+            self._match_l_paren()
+            self._parse_name_of_argument("DATA")
+            nested = self._curr.token_type == TokenType.L_PAREN
+            if not (nested or self._match(TokenType.TABLE)):
+                self.raise_error("TABLE and a stream's name are expected")
+            table = self._parse_select(nested=True, parse_subquery_alias=False) if nested else self._parse_table_parts()
+            self._match(TokenType.COMMA)
+            call = exp.Anonymous(this=name.text, expressions=self._parse_csv(self._parse_argument))
+            self._match_r_paren()
+            self._match_r_paren()
+            if table is not None:
+                table.set("alias", self._parse_table_alias())
+                table.set(CLAUSE, self.expression(call, name))
+            return table
+
+        def _parse_name_of_argument(self, *names: str) -> str | None:
+            named = self._next.token_type == TokenType.FARROW and (not names or self._curr.text.upper() in names)
+            name = self._curr.text if named else None
+            self._advance(2 if named else 0)
+            return name
+
+        def _parse_argument(self) -> exp.Expr | None:
+            name = self._parse_name_of_argument()
+            value = self._parse_assignment()
+            return value if name is None else self.expression(exp.Kwarg(this=exp.var(name), expression=value))
 
         def _parse_clause(self, *, after_stream: bool) -> ClauseNode | None:
             opening = self._curr
@@ -133,11 +170,16 @@ class PenstockDialect(Spark):
 DIALECT = PenstockDialect()
 
 
+def _is_clause(node: exp.Expr) -> bool:
+    return node.arg_key == CLAUSE
+
+
 def offset_of(node: exp.Expr) -> int:
-    """Where a node begins in the text; its parent knows if no part of it does."""
+    """Where a node begins in the text, whatever window it has; its parent knows if no part of it does."""
     at: exp.Expr | None = node
     while at is not None:
-        starts = [int(m["start"]) for n in at.walk() if "start" in (m := n.meta)]
+        parts = (n for n in at.walk(prune=_is_clause) if n is at or not _is_clause(n))
+        starts = [int(m["start"]) for n in parts if "start" in (m := n.meta)]
         if starts:
             return min(starts)
         at = at.parent

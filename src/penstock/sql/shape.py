@@ -204,12 +204,31 @@ class _Shape:
         self.alias(_STREAM_ALIASES)
 
     def stream(self) -> None:
-        if self.kind() != TokenType.L_PAREN:
+        if self.kind() == TokenType.TABLE and self.kind(1) == TokenType.L_PAREN:
+            self.at += 1
+            self.inside(self.windows)
+        elif self.kind() != TokenType.L_PAREN:
             self.name("A stream's name or a sub-query is expected after FROM.")
         elif self.is_query(1):
             self.inside(self.query)
         else:
             self.inside(self.streams)
+
+    def windows(self) -> None:
+        """A function that puts the rows of a stream into windows: `TUMBLE(TABLE s, DESCRIPTOR(ts), …)`."""
+        self.name("TUMBLE or HOP is expected here.")
+        self.inside(lambda: self.each(self.argument))
+
+    def argument(self) -> None:
+        """An argument of such a function, with its name or without."""
+        if self.kind(1) == TokenType.FARROW:
+            self.at += 2
+        if self.take(TokenType.TABLE):
+            self.name("A stream's name is expected here.")
+        elif self.kind() == TokenType.L_PAREN and self.is_query(1):
+            self.inside(self.query)
+        else:
+            self.expression()
 
     def is_query(self, ahead: int) -> bool:
         """Whether a query begins there, in parentheses or without."""

@@ -12,7 +12,6 @@ Window clauses are read by the parser (`dialect.py`), where they stand.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
@@ -22,11 +21,9 @@ from penstock.errors import QueryError
 from penstock.sql.clause import KEYWORDS, OPENING
 from penstock.sql.dialect import DIALECT, NESTING, line_and_column
 from penstock.sql.shape import check_expression, check_query
+from penstock.sql.window_names import WINDOW_FUNCTIONS, what_to_write
 
 LONGEST = 200_000
-WINDOW_FUNCTIONS = frozenset({"tumble", "hop", "session", "cumulate", "window", "session_window", "window_time"})
-"""How windows are written elsewhere."""
-HOW_WINDOWS_ARE_WRITTEN = "write a window clause in brackets: [RANGE …, SLIDE …, WA …]"
 _AFTER_FROM = {
     TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
     TokenType.SEMICOLON,
@@ -35,6 +32,7 @@ _OF_THE_PARSER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET, OPENING}
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE, OPENING}
 _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
+_WORDS_OF_WINDOWS = {TokenType.WINDOW, TokenType.SESSION}
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
 
 
@@ -45,7 +43,7 @@ def parse(sql: str) -> exp.Query:
         raise QueryError("The query is empty.", sql=sql, line=1, column=1, hint="write SELECT … FROM …")
     _check_one_query(tokens, sql)
     _check_nesting(tokens, sql)
-    _refuse_other_windows(tokens, sql)
+    _refuse_tables_of_windows(tokens, sql)
     trees = _trees(_stream_unions(tokens), sql)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise _error("One SELECT is expected.", tokens[0], sql, got=tokens[0].text[:60])
@@ -159,18 +157,13 @@ def _check_nesting(tokens: list[Token], sql: str) -> None:
             )  # fmt: skip
 
 
-def _refuse_other_windows(tokens: list[Token], sql: str) -> None:
-    """Say how windows are written, where they are written as elsewhere: the parser would only stumble over them."""
-    before = None
-    for token, following in pairwise(tokens):
-        if following.token_type == TokenType.L_PAREN:
-            called = token.token_type == TokenType.WINDOW
-            read = before == TokenType.FROM and token.text.lower() in WINDOW_FUNCTIONS
-            if called or read:
-                raise _error(
-                    f"There is no function {token.text}().", token, sql, got=token.text, hint=HOW_WINDOWS_ARE_WRITTEN
-                )
-        before = token.token_type
+def _refuse_tables_of_windows(tokens: list[Token], sql: str) -> None:
+    """Say how a table of windows is written, where it stands bare after FROM: the parser would only stumble over it."""
+    for before, token, following in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        called = before.token_type == TokenType.FROM and following.token_type == TokenType.L_PAREN
+        if called and token.text.lower() in WINDOW_FUNCTIONS:
+            hint = what_to_write(token.text)
+            raise _error(f"{token.text} cannot stand here.", token, sql, got=token.text, hint=hint)
 
 
 def _spelling(tokens: list[Token]) -> list[Token]:
@@ -184,6 +177,8 @@ def _spelling(tokens: list[Token]) -> list[Token]:
         elif upper == "GROUP" and [t.text.upper() for t in tokens[i + 1 : i + 3]] == ["-", "BY"]:
             result.append(_like(token, TokenType.GROUP_BY, "GROUP BY"))
             i += 2
+        elif token.token_type in _WORDS_OF_WINDOWS and i + 1 < len(tokens) and tokens[i + 1].text == "(":
+            result.append(_like(token, TokenType.VAR, token.text))  # a function, not what else the word can be
         elif token.text == "∪":
             result.append(_like(token, TokenType.UNION, "UNION"))
         elif token.token_type == TokenType.L_BRACKET and _opens_clause(tokens, i):
