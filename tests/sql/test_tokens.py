@@ -75,7 +75,7 @@ def test_a_union_of_queries_stays_sqls() -> None:
         ("-- nothing", "The query is empty.", (1, 1)),
         ("SELECT t FROM s;\nSELECT v FROM s", "One SELECT is expected.", (2, 1)),
         ("DROP TABLE s", "One SELECT is expected.", (1, 1)),
-        ("SELECT 'x FROM s", "The query cannot be read.", (1, 1)),
+        ("SELECT 'x FROM s", "The query cannot be read.", (1, 8)),
     ],
 )
 def test_what_is_no_query_is_told_where_it_stands(sql: str, what: str, place: tuple[int, int]) -> None:

@@ -42,11 +42,16 @@ MOST_STEPS = 2000
 
 def bind(sql: str, catalog: Catalog) -> Node:
     """The logical plan of a query."""
+    return settled(bind_view(sql, catalog))
+
+
+def bind_view(sql: str, catalog: Catalog) -> Node:
+    """The logical plan of a query that others read: they settle what they make of it."""
     with room_to_recurse():
         try:
             node = bind_tree(parse(sql), sql, catalog)
             check_shape(sql)
-            return settled(node)
+            return node
         except RecursionError:  # whoever calls has used up the room
             raise QueryError(
                 "The query is nested too deeply.", sql=sql, line=1, column=1, hint="use WITH for parts of it"

@@ -38,7 +38,7 @@ _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, Tok
 
 def parse(sql: str) -> exp.Query:
     """The syntax tree, in which window clauses are arguments of what they follow."""
-    tokens = _spelling(_tokens(sql))
+    tokens = _spelling(tokens_of(sql))
     if not tokens:
         raise QueryError("The query is empty.", sql=sql, line=1, column=1, hint="write SELECT … FROM …")
     _check_one_query(tokens, sql)
@@ -74,7 +74,7 @@ def _check_one_query(tokens: list[Token], sql: str) -> None:
 
 def parse_expression(text: str) -> exp.Expr:
     """The syntax tree of an expression that stands by itself."""
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     if not tokens:
         raise QueryError("The expression is empty.", sql=text, line=1, column=1)
     _check_nesting(tokens, text)
@@ -86,15 +86,16 @@ def parse_expression(text: str) -> exp.Expr:
 
 def check_shape(sql: str) -> None:
     """Refuse a query that was read, but has something in it that the parser passed over."""
-    check_query(_spelling(_tokens(sql)), sql)
+    check_query(_spelling(tokens_of(sql)), sql)
 
 
 def check_shape_of_expression(text: str) -> None:
     """Refuse an expression that was read, but has something in it that the parser passed over."""
-    check_expression(_tokens(text), text)
+    check_expression(tokens_of(text), text)
 
 
-def _tokens(sql: str) -> list[Token]:
+def tokens_of(sql: str) -> list[Token]:
+    """The tokens of a text, as they are written."""
     if len(sql) > LONGEST:
         raise QueryError(
             "The query is too long.", sql=sql[:80], line=1, column=1, got=f"{len(sql):,} characters",
@@ -111,9 +112,10 @@ def _tokens(sql: str) -> list[Token]:
     try:
         return DIALECT.tokenize(sql)
     except TokenError as error:
-        found = re.search(r"from \d+:(\d+)", str(error))
+        told = str(error.__cause__ or error)
+        found = re.search(r" from \d+:(\d+)", told)
         line, column = line_and_column(sql, min(int(found[1]), len(sql)) if found else 0)
-        got = str(error).splitlines()[0]
+        got = told.partition(" from ")[0].splitlines()[0]
         raise QueryError("The query cannot be read.", sql=sql, line=line, column=column, got=got) from None
 
 
