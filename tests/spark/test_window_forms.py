@@ -53,6 +53,22 @@ def test_all_evaluators_agree_on_the_forms_of_flink(spark: SparkSession, sql: st
     assert found.agrees, found
 
 
+RISING = [
+    "SELECT g, k, count(*) AS n FROM (SELECT t div 7 AS g, k FROM s) GROUP BY g, k",
+    "SELECT sum(v) AS x [RANGE 3, SLIDE 2, WA g] FROM (SELECT floor(t / 7) AS g, v FROM s)",
+    "SELECT k, sum(v) AS x FROM s GROUP BY t - t % 10, k",
+]
+
+
+@pytest.mark.parametrize("sql", some_and_slow(RISING, 1))
+def test_all_evaluators_agree_on_groups_that_rise_with_the_time(spark: SparkSession, sql: str) -> None:
+    schema = schema_of([("t", "bigint"), ("k", "string"), ("v", "int")], "t")
+    given = [(t // SECOND, k, v) for t, k, v in rows(24)]
+    stream = Arrivals("s", schema, bounded(30), (tuple(given[:12]), tuple(given[12:])))
+    found = agreement(sql, [stream], spark=spark)
+    assert found.agrees, found
+
+
 SCRIPT = """
 CREATE STREAM s (ts timestamp, k string, v int)
 WITH (source = '{folder}/in', format = 'parquet', time = 'ts', progress = 'bounded 5 minutes'{more});

@@ -40,6 +40,8 @@ def useful_below(node: Node, above: Useful) -> Useful:
         case AlterLifetime(shift=shift):
             step, origin = above
             return step, origin - shift
+        case Project() if node.maps_time:
+            return EVERY
         case Select() | Project() | Union() | Merge() | Ends() | GroupAggregate():
             return above
         case _:

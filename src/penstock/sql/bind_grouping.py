@@ -36,10 +36,9 @@ from penstock.plan.nodes import (
     WindowAggregate,
     window_fields,
 )
-from penstock.plan.progressing import progressing
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
-from penstock.sql.bind_window import WindowBinder, is_of_window, tick_window
+from penstock.sql.bind_window import WindowBinder, is_of_window, window_of_keys
 from penstock.sql.clause import ClauseNode
 from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
 from penstock.sql.reading import shown
@@ -76,6 +75,8 @@ class GroupingBinder:
         self.grouping = _Grouping()
         self._window: AnyWindow | None = None
         self._sizes: dict[int, int] = {}
+        self._times: dict[str, Expression] = {} if window is None else window.times
+        """What windows stand on that is computed from an attribute, as an expression over it."""
         self.select = ExpressionBinder(catalog, self.reading, self._in_select)
         self.having = ExpressionBinder(catalog, self.reading, self._in_having)
 
@@ -204,10 +205,10 @@ class GroupingBinder:
         if self.window_binder is not None:
             return self.window_binder.bind()
         schema = self.scope.node.schema
-        grouped = {bound.name for bound in self.grouping.keys.values() if isinstance(bound, Column)}
-        for attribute in progressing(self.scope.node):
-            if attribute in grouped:
-                return tick_window(schema, attribute)
+        found = window_of_keys(self.scope.node, self.grouping.keys)
+        if found is not None:
+            window, self._times = found
+            return window
         if self._completes():
             return None
         at = next((n for item in self.items for n in item.walk() if aggregate_name(n, self.catalog)), tree)
@@ -366,7 +367,8 @@ class GroupingBinder:
         """A projection to what the aggregation reads: time, keys, arguments."""
         node, window = self.scope.node, self._window
         time = str(node.schema.time) if window is None else window.attribute
-        columns: dict[str, Expression] = {time: Column(time, node.schema[time].type)}
+        of_time = self._times.get(time)
+        columns: dict[str, Expression] = {time: of_time or Column(time, node.schema[time].type)}
         for name, bound in self.grouping.keys.items():
             columns.setdefault(name, bound)
         if isinstance(window, SlideByTupleWindow) and window.number is not None:

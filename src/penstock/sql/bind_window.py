@@ -6,15 +6,19 @@ one; a stream may declare others; `row-num`, the number of a row by arrival, is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.model.schema import Schema
+from penstock.model.schema import DataType, Schema
 from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, Span, longest, show_span
 from penstock.plan.catalog import closest
+from penstock.plan.expressions import Column, Expression
+from penstock.plan.monotone import stretches
 from penstock.plan.nodes import ROW_NUMBER, WINDOW_FIELDS, Node, NumberRows
-from penstock.plan.progressing import progressing
+from penstock.plan.progressing import derived, progressing
 from penstock.plan.rules.by_arrival import numbered
 from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 from penstock.sql.clause import Form, WindowClause
@@ -34,6 +38,8 @@ class WindowBinder:
         """`scope` has the rows below the aggregation."""
         self.clause, self.scope, self.sql = clause, scope, sql
         self._grouped = clause.form is not Form.TABLE
+        self.times: dict[str, Expression] = {}
+        """Columns that windows stand on, as expressions over the attribute that they rise with."""
 
     @property
     def schema(self) -> Schema:
@@ -201,6 +207,10 @@ class WindowBinder:
             )
         found = self.schema[bare].name
         known = progressing(self.scope.node)
+        computed = derived(self.scope.node, Column(found, self.schema[found].type)) if found not in known else None
+        if computed is not None and computed.type.domain is not None:
+            self.times[found] = computed
+            return found
         if found not in known:
             others = f", or {', '.join(known[1:])}" if known[1:] else ""
             raise self.error(
@@ -212,7 +222,7 @@ class WindowBinder:
         return found
 
     def _domain(self, attribute: str) -> Domain:
-        return self.schema[attribute].type.domain or Domain.INTEGER
+        return _domain_of(self.schema[attribute].type)
 
     def _length(self, parameter: str, domain: Domain) -> int:
         span: Span | None = getattr(self.clause, parameter)
@@ -303,6 +313,30 @@ def is_of_window(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and node.name.lower() in WINDOW_FIELDS and node.args.get("table") is None
 
 
-def tick_window(schema: Schema, attribute: str) -> SlidingWindow:
-    """The window that a GROUP BY on a progressing attribute means: one tick."""
-    return SlidingWindow(attribute, schema[attribute].type.domain or Domain.INTEGER, 1, 1)
+def window_of_keys(node: Node, keys: Mapping[str, Expression]) -> tuple[SlidingWindow, dict[str, Expression]] | None:
+    """The window that a GROUP BY without a clause means, and what it stands on if that is computed; None if it is none.
+
+    A progressing attribute among the keys is a window of one tick. One that is computed and rises with an attribute is
+    a window as long as it stays the same, where that is known, and of one tick of its own otherwise.
+    """
+    grouped = {bound.name for bound in keys.values() if isinstance(bound, Column)}
+    for attribute in progressing(node):
+        if attribute in grouped:
+            return SlidingWindow(attribute, _domain_of(node.schema[attribute].type), 1, 1), {}
+    for name, bound in keys.items():
+        found = derived(node, bound)
+        if found is None or bound.type.domain is None:
+            continue
+        known = stretches(found)
+        if known is None:
+            return SlidingWindow(name, _domain_of(bound.type), 1, 1), {name: found}
+        if known.shift == 0:  # windows of the attribute are the same
+            domain = _domain_of(node.schema[known.attribute].type)
+            return SlidingWindow(known.attribute, domain, known.length, known.length, known.origin), {}
+        origin = (known.origin + known.shift) % known.length
+        return SlidingWindow(name, _domain_of(bound.type), known.length, known.length, origin), {name: found}
+    return None
+
+
+def _domain_of(type_: DataType) -> Domain:
+    return type_.domain or Domain.INTEGER
