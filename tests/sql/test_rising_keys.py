@@ -33,6 +33,8 @@ KEYS = [
     ("SELECT t + 5 AS g, count(*) AS n FROM s GROUP BY t + 5", lambda t: t + 5, 1),
     ("SELECT h - 1 AS g, count(*) AS n FROM (SELECT g + 2 AS h, k FROM (SELECT t div 7 AS g, k FROM s)) GROUP BY h - 1",
      lambda t: int(t / 7) + 1, 1),
+    ("SELECT g, count(*) AS n FROM (SELECT t div 7 AS g FROM s WHERE k = 'a' UNION ALL SELECT t div 7 AS x FROM s "
+     "WHERE k = 'b') GROUP BY g", lambda t: int(t / 7), 1),
     ("SELECT window_start AS g, count(*) AS n FROM (SELECT t div 7 AS g FROM s) [TUMBLING 3, WA g]",
      lambda t: int(t / 7) // 3 * 3, 3),
     ("SELECT window_start AS g, count(*) AS n FROM (SELECT t - 4 AS g FROM s) GROUP BY TUMBLE(g, 10)",
@@ -82,5 +84,8 @@ def test_what_falls_is_refused_as_before() -> None:
     for key in ("t % 60", "-t", "t div -60", "60 - t"):
         with pytest.raises(QueryError, match="needs a window"):
             bind(f"SELECT count(*) FROM nums GROUP BY {key}", catalog())
+    sides = "SELECT t div 60 AS x FROM nums UNION ALL SELECT t div 30 AS x FROM nums"
+    with pytest.raises(QueryError, match="needs a window"):
+        bind(f"SELECT count(*) FROM ({sides}) GROUP BY x", catalog())
     with pytest.raises(QueryError, match="does not progress"):
         bind("SELECT count(*) [RANGE 5, SLIDE 5, WA x] FROM (SELECT t % 60 AS x FROM nums)", catalog())

@@ -71,6 +71,12 @@ def _derived_column(node: Node, name: str) -> Expression | None:
             if found is None or not columns_in(found) <= kept.keys():
                 return None
             return renamed(found, kept)
+        case Union(branches=branches):
+            at, names = node.schema.index(name), node.schema.names
+            each = [derived(b, Column(b.schema.names[at], b.schema.fields[at].type)) for b in branches]
+            places = [dict(zip(b.schema.names, names, strict=True)) for b in branches]
+            alike = {None if e is None else renamed(e, own) for e, own in zip(each, places, strict=True)}
+            return alike.pop() if len(alike) == 1 else None
         case _:
             return None
 
