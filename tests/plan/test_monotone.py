@@ -12,7 +12,7 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, STRING, TIMESTAMP, schema_of
 from penstock.model.time import MINUTE
 from penstock.plan.expressions import Call, Column, Expression, Literal
-from penstock.plan.monotone import rises_with, stretches
+from penstock.plan.monotone import rises_with, stretches, turns
 from penstock.plan.nodes import Project, Source
 from penstock.reference.scalars import value_of
 
@@ -68,6 +68,18 @@ def test_what_is_said_to_rise_never_falls(expression: Expression, values: list[i
     except EvaluationError:
         return
     assert found == sorted(found)
+
+
+@given(expression=st.recursive(st.just(T), numbers, max_leaves=4), t=st.integers(0, 300))
+def test_an_expression_rises_where_it_is_said_to_turn(expression: Expression, t: int) -> None:
+    if rises_with(expression) is None:
+        return
+    step, origin = turns(expression)
+    try:
+        before, after = (value_of(expression, (at, 0), NUMBERS, {}) for at in (t + 300, t + 301))
+    except EvaluationError:
+        return
+    assert before == after or (t + 301 - origin) % step == 0
 
 
 @given(

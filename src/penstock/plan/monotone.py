@@ -80,3 +80,30 @@ def stretches(expression: Expression) -> Stretches | None:
 def _moved(inner: Expression, by: int) -> Stretches | None:
     found = stretches(inner)
     return None if found is None else replace(found, shift=found.shift + by)
+
+
+def turns(expression: Expression) -> tuple[int, int]:
+    """Step and origin of the values of the attribute at which an expression rises, and perhaps of some more.
+
+    Below zero what cuts towards zero rises a tick after these.
+    """
+    known = stretches(expression)
+    if known is not None:
+        return known.length, known.origin
+    match expression:
+        case Call(name="int_divide", args=(inner, Literal(value=int() as by))):
+            return _quotients(inner, by)
+        case Call(name="floor", args=(Call(name="divide", args=(inner, Literal(value=int() as by))),)):
+            return _quotients(inner, by)
+        case Call(name="subtract", args=(inner, Call(name="modulo", args=(_, Literal(value=int() as by))))):
+            return _quotients(inner, by)
+        case Call(args=args):
+            (inner,) = [a for a in args if not isinstance(a, Literal)]
+            return turns(inner)
+        case _:
+            return 1, 0
+
+
+def _quotients(inner: Expression, by: int) -> tuple[int, int]:
+    found = stretches(inner)
+    return (by, -found.shift % by) if found is not None and found.length == 1 else turns(inner)

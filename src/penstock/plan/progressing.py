@@ -16,7 +16,7 @@ for those of the attribute it stands on. Where the rows of a stream are the resu
 from __future__ import annotations
 
 from penstock.plan.expressions import Column, Expression, columns_in, renamed, substitute
-from penstock.plan.monotone import rises_with
+from penstock.plan.monotone import rises_with, turns
 from penstock.plan.nodes import Distinct, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
 from penstock.plan.useful import EVERY, Useful, useful_below
 
@@ -107,7 +107,8 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
                 if name in above and isinstance(expression, Column):
                     found[expression.name] = _either(found.get(expression.name), above[name])
             if node.maps_time:
-                found[str(rises_with(dict(columns)[node.time]))] = EVERY
+                of_time = dict(columns)[node.time]
+                found[str(rises_with(of_time))] = turns(of_time)
             elif not node.moves_time and node.time in above:
                 found[time] = above[node.time]
             return found
