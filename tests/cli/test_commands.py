@@ -68,7 +68,7 @@ def test_numbers_that_make_no_sense_are_refused(
         (["run", SQL, "-s", "s=x.csv", "--time", "t", "--progress", "soon()"], ["Not a progress", "soon()"]),
         (["run", SQL, "-s", "s=x.csv", "--time", "t", "--schema", "t"], ["A schema is a list of names and types"]),
         (["run", SQL, "-s", "s=x.csv", "--time", "t", "-o", "none/out.csv"], ["Results cannot be written there"]),
-        (["run", "x.csv", "-s", "s=x.csv", "--time", "t"], ["One SELECT is expected", "line 1, column 1"]),
+        (["run", "x.csv", "-s", "s=x.csv", "--time", "t"], ["This is no statement", "line 1, column 1"]),
     ],
     ids=lambda v: " ".join(v)[:40],
 )

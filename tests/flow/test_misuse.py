@@ -126,6 +126,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Flow.aggregate": {"name": "g", "aggregate": Total, "returns": "int"},
     "Flow.watermarked": {"stream": "s"},
     "Flow.query": {"sql": "SELECT t FROM s"},
+    "Flow.sql": {"text": "SELECT t FROM s"},
     "Flow.start": {"queries": Queries},
     "FlowRun.add": {"query": Queries, "sink": []},
     "FlowRun.remove": {"name": "q"},

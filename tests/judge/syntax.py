@@ -1,7 +1,7 @@
 """DuckDB's parser as judge of what is a query at all. It binds nothing, so it needs no tables.
 
-A query is judged without its window clauses, and with what Spark spells in another way spelt as DuckDB does: that is
-all that is changed, and the rest of the text stays as it is written.
+A query is judged without its window clauses and tables of windows, and with what Spark spells in another way spelt as
+DuckDB does: that is all that is changed, and the rest of the text stays as it is written.
 """
 
 from __future__ import annotations
@@ -62,6 +62,9 @@ def spelt(sql: str) -> str:
             end = tokens[at].end + 1
             left = _CLAUSE_COMMA.match(sql, end)
             end, result = (left.end() if left else end), result + " "
+        elif token.token_type == TokenType.TABLE and tokens[at + 1 : at + 2] and tokens[at + 1].text == "(":
+            at = _closing(tokens, at + 1)
+            end, result = tokens[at].end + 1, result + " windowed "
         elif token.token_type == TokenType.STRING and at and tokens[at - 1].token_type == TokenType.STRING:
             result = result.rstrip()  # texts side by side are one
         elif (token.token_type == TokenType.UNION or token.text == "∪") and _of_streams(tokens, at):
@@ -84,12 +87,24 @@ def _spelt(tokens: list[Token], at: int, sql: str) -> str:
     if token.token_type == TokenType.DASH and at and tokens[at - 1].token_type == TokenType.INTERVAL:
         return ""
     called = at + 1 < len(tokens) and tokens[at + 1].token_type == TokenType.L_PAREN
+    if token.token_type == TokenType.WINDOW:
+        return '"window"'
     before = [t.token_type for t in tokens[max(at - 3, 0) : at] if t.token_type != TokenType.DASH]
     unit = before[-2:-1] == [TokenType.INTERVAL]
     is_name = token.token_type in NAMES and not called and not unit and written.upper() not in SPELLINGS
     if token.token_type == TokenType.IDENTIFIER or is_name:
         return '"' + token.text.replace('"', '""') + '"'
     return SPELLINGS.get(written.upper(), written)
+
+
+def _closing(tokens: list[Token], opening: int) -> int:
+    """Where a parenthesis is closed: of a table of windows, which DuckDB has not; the last token if nowhere."""
+    depth = 0
+    for at in range(opening, len(tokens)):
+        depth += (tokens[at].token_type == TokenType.L_PAREN) - (tokens[at].token_type == TokenType.R_PAREN)
+        if depth == 0:
+            return at
+    return len(tokens) - 1
 
 
 def _of_streams(tokens: list[Token], at: int) -> bool:

@@ -65,9 +65,11 @@ REFUSED = [
     (f"SELECT sum( ^, v) AS n {W} FROM s", "A column, a value or a function is expected here"),
     (f"SELECT count(DISTINCT^,k) AS n {W} FROM s", "A column, a value or a function is expected here"),
     # Window clauses
-    (f"SELECT count(*) AS n {W} ^{W} FROM s", "FROM is expected here"),
-    (f"SELECT count(*) {W} AS n ^{W} FROM s", "FROM is expected here"),
-    (f"SELECT count(*) AS n FROM s {W} ^{W}", "This does not belong here"),
+    (f"SELECT count(*) AS n {W} ^{W} FROM s", "A window clause does not belong here", "after an aggregate"),
+    (f"SELECT count(*) {W} AS n ^{W} FROM s", "A window clause does not belong here"),
+    (f"SELECT count(*) AS n FROM s {W} ^{W}", "A window clause does not belong here"),
+    (f"SELECT count(*) AS n FROM s WHERE v > 1 ^{W}", "A window clause does not belong here"),
+    (f"SELECT count(*) AS n FROM s GROUP BY k ^{W}", "A window clause does not belong here"),
 ]  # fmt: skip
 
 TAKEN = [

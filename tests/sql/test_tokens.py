@@ -1,4 +1,4 @@
-"""The papers' spelling becomes what sqlglot parses: clauses leave a marker, unions of streams become sub-queries."""
+"""The papers' spelling becomes what sqlglot parses: clauses belong to what they follow, unions become sub-queries."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pytest
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.sql.tokens import LONGEST, MARKER, other_meaning, parse, parse_expression
+from penstock.sql.clause import CLAUSE, ClauseNode
+from penstock.sql.tokens import LONGEST, other_meaning, parse, parse_expression
 
 
 def from_of(sql: str) -> exp.Expr:
-    tree, _ = parse(sql)
-    found = tree.args["from_"].this
+    found = parse(sql).args["from_"].this
     assert isinstance(found, exp.Expr)
     return found
 
@@ -19,28 +19,36 @@ def from_of(sql: str) -> exp.Expr:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT count(*) AS n [RANGE 4, SLIDE 2, WA t] FROM s",
-        "SELECT count(*) AS n FROM s [RANGE 4, SLIDE 2, WA t]",
-        "SELECT count(*) AS n FROM s, [RANGE 4, SLIDE 2, WA t] WHERE v > 1",
+        "SELECT k, count(*) AS n [RANGE 4, SLIDE 2, WA t] FROM s",
+        "SELECT k, count(*) [RANGE 4, SLIDE 2, WA t] AS n FROM s",
+        "SELECT k, count(*) [RANGE 4, SLIDE 2, WA t] FROM s",
+        "SELECT k, count(*) AS n FROM s [RANGE 4, SLIDE 2, WA t]",
+        "SELECT k, count(*) AS n FROM s AS z [RANGE 4, SLIDE 2, WA t], WHERE v > 1",
+        "SELECT k, count(*) AS n FROM (SELECT k FROM s) [RANGE 4, SLIDE 2, WA t] WHERE v > 1",
+        "SELECT k, count(*) AS n FROM s UNION z [RANGE 4, SLIDE 2, WA t] WHERE v > 1",
     ],
 )
-def test_a_clause_leaves_one_marker_in_its_select_list(sql: str) -> None:
-    tree, clauses = parse(sql)
-    assert len(clauses) == 1
-    assert [e.name for e in tree.expressions if isinstance(e, exp.Anonymous)] == [MARKER]
+def test_a_clause_belongs_to_what_it_follows(sql: str) -> None:
+    tree = parse(sql)
+    ((node, found),) = [(n, n.args[CLAUSE]) for n in tree.walk() if n.args.get(CLAUSE)]
+    assert isinstance(found, ClauseNode)
+    after_stream = sql.index("FROM") < sql.index("[")
+    assert node is (tree.args["from_"].this if after_stream else tree.expressions[1])
+    assert found.this.after_stream is after_stream
+    assert (found.this.line, found.this.column) == (1, sql.index("[") + 1)
 
 
-def test_clauses_of_nested_queries_are_numbered_each_for_itself() -> None:
-    inner = "SELECT g, count(*) AS n [RANGE 2, SLIDE 2, WA t] FROM s GROUP BY g"
-    tree, clauses = parse(f"SELECT max(n) AS m [RANGE 8, SLIDE 4, WA window_end] FROM ({inner}) i")
-    assert len(clauses) == 2
-    markers = [node for node in tree.find_all(exp.Anonymous) if node.name == MARKER]
-    assert sorted(int(marker.expressions[0].name) for marker in markers) == [0, 1]
+def test_each_of_several_clauses_belongs_to_its_own() -> None:
+    inner = "SELECT g, count(*) AS n FROM s [RANGE 2, SLIDE 2, WA t] GROUP BY g"
+    tree = parse(f"SELECT max(n) AS m [RANGE 8, SLIDE 4, WA window_end], min(n) FROM ({inner}) i")
+    assert [n.args[CLAUSE].this.range.amount for n in tree.walk() if n.args.get(CLAUSE)] == [8, 2]
+    assert tree.expressions[1].args.get(CLAUSE) is None
+    assert tree.args["from_"].this.args.get(CLAUSE) is None
 
 
 @pytest.mark.parametrize("spelt", ["GROUP BY", "GROUP-BY", "GROUPBY", "group-by"])
 def test_the_papers_spell_group_by_in_their_way(spelt: str) -> None:
-    tree, _ = parse(f"SELECT k, count(*) AS n [RANGE 4, SLIDE 2, WA t] FROM s {spelt} k")
+    tree = parse(f"SELECT k, count(*) AS n [RANGE 4, SLIDE 2, WA t] FROM s {spelt} k")
     assert [e.name for e in tree.args["group"].expressions] == ["k"]
 
 
@@ -55,7 +63,7 @@ def test_a_union_of_streams_is_a_bag_union_of_all_their_columns(sign: str) -> No
 
 
 def test_a_union_of_queries_stays_sqls() -> None:
-    tree, _ = parse("SELECT t FROM a UNION SELECT t FROM b")
+    tree = parse("SELECT t FROM a UNION SELECT t FROM b")
     assert isinstance(tree, exp.Union)
     assert tree.args["distinct"] is True
 
@@ -67,7 +75,7 @@ def test_a_union_of_queries_stays_sqls() -> None:
         ("-- nothing", "The query is empty.", (1, 1)),
         ("SELECT t FROM s;\nSELECT v FROM s", "One SELECT is expected.", (2, 1)),
         ("DROP TABLE s", "One SELECT is expected.", (1, 1)),
-        ("SELECT 'x FROM s", "The query cannot be read.", (1, 1)),
+        ("SELECT 'x FROM s", "The query cannot be read.", (1, 8)),
     ],
 )
 def test_what_is_no_query_is_told_where_it_stands(sql: str, what: str, place: tuple[int, int]) -> None:

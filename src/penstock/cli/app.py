@@ -7,11 +7,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 
-from penstock.cli.inputs import StreamOption, read_query, streams
-from penstock.cli.show import out, print_json, print_table, working
+from penstock.cli.inputs import StreamOption, check_given, read_query, streams
+from penstock.cli.scripts import Result, as_one_object, show_plans, show_written, write_outputs
+from penstock.cli.show import out, print_json, working
 from penstock.errors import StreamError
 from penstock.flow.flow import Flow
 from penstock.io.files import check_not_read
@@ -109,44 +109,31 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a query over files and show or write its result."""
+    """Run a query or a script over files, and show or write its result."""
     sql = read_query(query)
     given = streams(stream, time, progress, schema, time_format, delimiter)
+    check_given(given, sql)
     if into is not None:
         check_not_read(into, {option.name: [option.path] for option in given})
     with working("running", quiet=as_json), ExitStack() as held:
         sink = None if into is None else open_sink(into)
         if sink is not None:
             held.callback(sink.abandon)  # whatever goes wrong, the file is let go
-        q = _flow(engine, master, given).query(sql)
+        script = _flow(engine, master, given).sql(sql)
+        written = write_outputs(script)
         borne = int(max_dead) if max_dead is not None and max_dead >= 1 else max_dead
-        result = q.collect(max_dead=borne)
-        late, dead = _table(q.late), _table(q.dead_letters)
+        asked = script.queries if sink is None else [script.query]
+        results = [Result(q, q.collect(max_dead=borne)) for q in asked]
         if sink is not None:
-            sink.write(result)
+            sink.write(results[0].table)
             held.pop_all()
             sink.close()
     if as_json:
-        print_json(
-            {
-                "rows": result.to_pylist(),
-                "late": late.to_pylist(),
-                "dead_letters": dead.to_pylist(),
-                "schema": q.schema.ddl,
-            }
-        )
+        print_json(as_one_object(results, written))
         return
-    if into is None:
-        print_table(result, limit)
-    where = f" -> {into}" if into is not None else ""
-    out.print(f"{result.num_rows} rows{where}, {late.num_rows} late, {dead.num_rows} dead letters")
-    for table, title in ((late, "late"), (dead, "dead letters")):
-        if table.num_rows:
-            print_table(table, 5, title)
-
-
-def _table(value: Any) -> pa.Table:
-    return value if isinstance(value, pa.Table) else value.toArrow()
+    show_written(written)
+    for result in results:
+        result.show(limit, into)
 
 
 @app.command()
@@ -163,7 +150,13 @@ def explain(
     as_json: Json = False,
 ) -> None:
     """Show the plan of a query: each operator, how the engine runs it and why, what is known of its output."""
-    q = _flow(engine, master, streams(stream, time, progress, schema, time_format, delimiter)).query(read_query(query))
+    sql, given = read_query(query), streams(stream, time, progress, schema, time_format, delimiter)
+    check_given(given, sql)
+    script = _flow(engine, master, given).sql(sql)
+    if script.outputs:
+        show_plans(script, as_json=as_json)
+        return
+    q = script.query
     if as_json:
         print_json({"plan": q.explain(), "schema": q.schema.ddl, "properties": q.properties.describe()})
     else:
@@ -198,6 +191,7 @@ def check(
 
     given = streams(stream, time, progress, schema, time_format, delimiter)
     sql = read_query(query)
+    check_given(given, sql)
     report = check_query(sql, given, batches, rows, evaluator, master, quiet=as_json, expects_error=expect_error)
     if as_json:
         print_json(report.as_json())

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from penstock.errors import StreamError
 from penstock.model.progress import Ordered, Progress, parse_progress
+from penstock.sql.script import CreateStream, read_script
+
+_STATEMENTS = ("SELECT", "WITH", "CREATE", "INSERT")
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class StreamOption:
 
 def read_query(text: str) -> str:
     """SQL from a file, or the argument itself if it is no file."""
-    if (text.split(None, 1)[:1] and text.split(None, 1)[0].upper() in ("SELECT", "WITH")) or "\n" in text:
+    if (text.split(None, 1)[:1] and text.split(None, 1)[0].upper() in _STATEMENTS) or "\n" in text:
         return text
     path = Path(text)
     try:
@@ -70,9 +73,13 @@ def streams(
                 _delimiter(_pick(delimiters, name, bare=False)),
             )
         )
-    if not found:
-        raise StreamError("No stream is given.", hint="-s main=packets.parquet")
     return found
+
+
+def check_given(given: Sequence[StreamOption], sql: str) -> None:
+    """Refuse a command without streams, unless its script declares some."""
+    if not given and not any(isinstance(statement, CreateStream) for statement in read_script(sql)):
+        raise StreamError("No stream is given.", hint="-s main=packets.parquet, or CREATE STREAM in the script")
 
 
 def _delimiter(text: str | None) -> str | None:

@@ -12,7 +12,8 @@ print(q.collect())
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from penstock.flow.local import LocalQuery
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.query import Query
 from penstock.flow.replicas import merge_node
+from penstock.flow.script import Script, make_script
 from penstock.flow.user_code import register_aggregate, register_function
 from penstock.io.infer import parse_schema
 from penstock.io.sources import open_source
@@ -304,7 +306,11 @@ class Flow(PySparkNames):
             raise QueryError("A query is a text.", got=repr(sql)[:200], hint="flow.query('SELECT … FROM …')")
         if name is not None and not isinstance(name, str):
             raise QueryError("The name of a query is a text.", got=repr(name)[:200])
-        plan = bind(sql, self.catalog)
+        return self._query_in(sql, sql, name)
+
+    def _query_in(self, text: str, sql: str, name: str | None = None) -> Query:
+        """A query, bound where it stands in a longer text that is blank but for it."""
+        plan = bind(text, self.catalog)
         self._queries += 1
         name = name or f"query_{self._queries}"
         if self.spark is None:
@@ -312,6 +318,33 @@ class Flow(PySparkNames):
         from penstock.flow.spark import SparkQuery
 
         return SparkQuery(name, sql, plan, self.catalog, self._sources, self.spark, self.path)
+
+    def sql(
+        self, text: str, *, sources: Mapping[str, Any] | None = None, sinks: Mapping[str, Any] | None = None
+    ) -> Script:
+        """A script: statements with semicolons between them, CREATE STREAM, VIEW and SINK, INSERT INTO and SELECT.
+
+        Nothing runs yet, but everything is checked, and its streams and views are declared.
+
+        Args:
+            text: the script.
+            sources: what streams read that are created without a source, by name.
+            sinks: where results go, by name, for INSERT INTO.
+
+        Returns:
+            The script: `collect()` gives its result, `start()` runs what it inserts, in the background.
+        """
+        return make_script(self, text, {} if sources is None else sources, {} if sinks is None else sinks)
+
+    @contextmanager
+    def _as_a_whole(self) -> Iterator[None]:
+        """What is declared inside is declared if all of it can be, and not at all if not."""
+        kept = dict(self.catalog.streams), dict(self.catalog.views), dict(self._sources), self._queries
+        try:
+            yield
+        except BaseException:
+            self.catalog.streams, self.catalog.views, self._sources, self._queries = kept
+            raise
 
     def start(
         self,

@@ -16,8 +16,8 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, Field, Schema
 from penstock.model.time import show_span
 from penstock.plan.aggregate_nodes import WINDOW_FIELDS, GroupAggregate, WindowAggregate, window_fields
-from penstock.plan.expressions import Column, Expression, columns_in, worded
-from penstock.plan.integrity import check_column, check_predicate, check_reads
+from penstock.plan.expressions import Call, Column, Expression, columns_in, worded
+from penstock.plan.integrity import check_column, check_predicate, check_reads, check_rises
 from penstock.plan.join_nodes import Join
 from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
 from penstock.plan.node import Nary, Node, SameColumns, Unary
@@ -164,6 +164,8 @@ class Project(Unary):
         check_reads("Project", [e for _, e in self.columns], self.input.schema)
         for name in self.hidden:
             check_column("Project, hidden", name, None, self.schema)
+        if self.maps_time:
+            check_rises("Project, time", dict(self.columns)[self.time])
 
     @cached_property
     def schema(self) -> Schema:
@@ -174,7 +176,8 @@ class Project(Unary):
             Field(name, e.type, name in self.hidden, worded(e, below) if name in unnamed else "")
             for name, e in self.columns
         )
-        return Schema(fields, self.time, below.lifetime, lives=below.lives if self.keeps_time else None)
+        lifetime = 1 if self.maps_time else below.lifetime
+        return Schema(fields, self.time, lifetime, lives=below.lives if self.keeps_time else None)
 
     @property
     def keeps_time(self) -> bool:
@@ -189,6 +192,15 @@ class Project(Unary):
         return isinstance(time, Column) and time.name != self.input.schema.time
 
     @property
+    def maps_time(self) -> bool:
+        """Whether the time is computed from an attribute of the input, with which it rises (`plan.monotone`)."""
+        time, own = dict(self.columns).get(self.time), self.input.schema.time
+        if not isinstance(time, Call) or own is None:
+            return False
+        only_wider = time.name == "cast" and time.args == (Column(own, self.input.schema[own].type),)
+        return not only_wider
+
+    @property
     def takes_revisions(self) -> bool:
         """An insert and its adjusts become the same row, as long as its start stays."""
         return self.keeps_time
@@ -197,7 +209,7 @@ class Project(Unary):
     def properties(self) -> StreamProperties:
         """Order stays; a key stays if all of it is still there."""
         below = self.input.properties
-        if self.moves_time:
+        if self.moves_time or self.maps_time:
             below = replace(below, ordered=False, strictly_ordered=False, deterministic_ties=False, max_disorder=None)
         renamed = {e.name: name for name, e in self.columns if isinstance(e, Column) and name not in self.hidden}
         key = below.key

@@ -6,13 +6,18 @@ same place, duplicate elimination, which leaves rows out. A join has the attribu
 other, and the later of the two times. Whatever else keeps rows back or makes new ones (windows, merges, numbering,
 settling) has its time alone.
 
+Besides there are columns that are computed from an attribute and rise with it (`plan/monotone.py`). No bounds are sent
+for them: where rows are windowed by one, a projection makes it the time, computed from the attribute anew, and maps
+bounds on that.
+
 A consumer that reads bounds of one attribute has no use for those of others (thesis 8.1, the Describe idea): a window
 for those of the attribute it stands on. Where the rows of a stream are the result, bounds on all of them are of use.
 """
 
 from __future__ import annotations
 
-from penstock.plan.expressions import Column
+from penstock.plan.expressions import Column, Expression, columns_in, renamed, substitute
+from penstock.plan.monotone import rises_with, turns
 from penstock.plan.nodes import Distinct, Join, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
 from penstock.plan.useful import EVERY, Useful, useful_below
 
@@ -47,9 +52,41 @@ def _attributes(node: Node) -> tuple[str, ...]:
             return ()
 
 
+def derived(node: Node, expression: Expression) -> Expression | None:
+    """An expression over the output of a node as one over an attribute that progresses there, with which it rises."""
+    known, found = progressing(node), expression
+    for name in columns_in(expression):
+        if name not in known:
+            of_name = _derived_column(node, name)
+            if of_name is None:
+                return None
+            found = substitute(found, {**{c: Column(c, node.schema[c].type) for c in columns_in(found)}, name: of_name})
+    return found if rises_with(found) in known else None
+
+
+def _derived_column(node: Node, name: str) -> Expression | None:
+    match node:
+        case Select(input=below):
+            return derived(below, Column(name, below.schema[name].type))
+        case Project(input=below, columns=columns):
+            found = derived(below, dict(columns)[name])
+            kept = {e.name: called for called, e in columns if isinstance(e, Column)}
+            if found is None or not columns_in(found) <= kept.keys():
+                return None
+            return renamed(found, kept)
+        case Union(branches=branches):
+            at, names = node.schema.index(name), node.schema.names
+            each = [derived(b, Column(b.schema.names[at], b.schema.fields[at].type)) for b in branches]
+            places = [dict(zip(b.schema.names, names, strict=True)) for b in branches]
+            alike = {None if e is None else renamed(e, own) for e, own in zip(each, places, strict=True)}
+            return alike.pop() if len(alike) == 1 else None
+        case _:
+            return None
+
+
 def follows_time(plan: Node) -> bool:
     """Whether the time of the results is on the scale of the streams' own times."""
-    moved = [n for n in plan.walk() if isinstance(n, Project) and n.moves_time]
+    moved = [n for n in plan.walk() if isinstance(n, Project) and (n.moves_time or n.maps_time)]
     return not moved and not any(isinstance(n, NumberRows) and not n.keeps_time for n in plan.walk())
 
 
@@ -72,7 +109,10 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
             for name, expression in columns:
                 if name in above and isinstance(expression, Column):
                     found[expression.name] = _either(found.get(expression.name), above[name])
-            if not node.moves_time and node.time in above:
+            if node.maps_time:
+                of_time = dict(columns)[node.time]
+                found[str(rises_with(of_time))] = turns(of_time)
+            elif not node.moves_time and node.time in above:
                 found[time] = above[node.time]
             return found
         case Union():

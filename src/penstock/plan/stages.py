@@ -71,6 +71,8 @@ def _can_be_cut(node: Node) -> bool:
         case Source(progress=progress, by_arrival=by_arrival, max_ahead=max_ahead):
             of_groups = isinstance(progress, Punctuated) and bool(progress.per)
             return not (isinstance(progress, Several) or of_groups or by_arrival or max_ahead is not None)
+        case Project() if node.maps_time:  # bounds are mapped where the plan is whole
+            return False
         case Select() | Project() | Union() | Distinct() | WindowAggregate():
             return True
         case _:

@@ -2,8 +2,9 @@
 
 A bound is of use if it passes a multiple of a step, counted from an origin: for a window its SLIDE, for whatever has
 state of another kind one tick. Nodes that only pass rows on can use what their consumer can, where they move rows as
-much earlier or later, and so can an aggregate of whole groups, which no bound completes; what waits for events to end
-can use any. Where several consumers take the same output, a bound is of use if any of them can use it.
+much earlier or later, and so can an aggregate of whole groups, which no bound completes; where a time is computed from
+another, those at which it rises; what waits for events to end can use any. Where several consumers take the same
+output, a bound is of use if any of them can use it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import gcd
 
+from penstock.plan.monotone import turns
 from penstock.plan.nodes import (
     AlterLifetime,
     Ends,
@@ -40,6 +42,8 @@ def useful_below(node: Node, above: Useful) -> Useful:
         case AlterLifetime(shift=shift):
             step, origin = above
             return step, origin - shift
+        case Project() if node.maps_time:
+            return turns(dict(node.columns)[node.time])
         case Select() | Project() | Union() | Merge() | Ends() | GroupAggregate():
             return above
         case _:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import UnsupportedError
+from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.batch import Batch, Row
 from penstock.model.progress import PerSource, Punctuated, Several, Single
 from penstock.model.schema import DataType, Schema
@@ -48,6 +48,7 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.complete import completing
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.join_nodes import Band, SameWindow
+from penstock.plan.monotone import rises_with
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -198,7 +199,26 @@ class Builder:
             arrays = [_column(batch, c, r, t) for c, r, t in zip(by_column, by_row, types, strict=True)]
             return pa.Table.from_arrays(arrays, schema=node.schema.arrow)
 
-        return ProjectOperator(node.schema, by_rows, columns, survivors(node), moves_time=node.moves_time)
+        mapped = self._mapped(node) if node.maps_time else None
+        return ProjectOperator(
+            node.schema, by_rows, columns, survivors(node), moves_time=node.moves_time, mapped=mapped
+        )
+
+    def _mapped(self, node: Project) -> tuple[str, Callable[[int], int | None]]:
+        """The attribute that the time is computed from, and what a bound on it comes to."""
+        expression = dict(node.columns)[node.time]
+        attribute = str(rises_with(expression))
+        schema = Schema((node.input.schema[attribute],))
+        value = self.row(expression, schema)
+
+        def reached(bound: int) -> int | None:
+            try:
+                found: int | None = value((bound,))
+            except EvaluationError:
+                return None
+            return found
+
+        return attribute, reached
 
     @staticmethod
     def _merge(node: Merge) -> Operator:
@@ -304,7 +324,7 @@ def survivors(node: Project) -> dict[str, list[str]]:
     for name, expression in node.columns:
         if isinstance(expression, Column):
             names.setdefault(expression.name, []).append(name)
-    return names if node.moves_time else {**names, str(node.input.schema.time): [node.time]}
+    return names if node.moves_time or node.maps_time else {**names, str(node.input.schema.time): [node.time]}
 
 
 def promises_of(node: Source) -> GroupPromises | None:

@@ -26,7 +26,7 @@ from penstock.sql.bind_constant import CONSTANTS, date, timestamp
 from penstock.sql.bind_function import FUNCTIONS, interval_ticks
 from penstock.sql.dialect import NESTING
 from penstock.sql.reading import Reading, shown
-from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN
+from penstock.sql.window_names import HOW_WINDOWS_ARE_WRITTEN
 
 Resolver = Callable[[exp.Expr], Expression | None]
 """Gives meaning to columns, group keys and aggregates; None for everything else."""

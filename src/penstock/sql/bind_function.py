@@ -17,7 +17,7 @@ from penstock.plan.expressions import USER, Call, Expression, Literal
 from penstock.plan.typing import can_cast, converted
 from penstock.sql.bind_constant import date, timestamp
 from penstock.sql.reading import shown
-from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, WINDOW_FUNCTIONS
+from penstock.sql.window_names import what_to_write
 
 if TYPE_CHECKING:
     from penstock.sql.bind_expression import ExpressionBinder
@@ -188,9 +188,7 @@ def user_function(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     name = binder.reading.name(node)
     function = binder.catalog.functions.get(name.lower())
     if function is None:
-        hint = "register it with flow.function(…) or flow.aggregate(…)"
-        if name.lower() in WINDOW_FUNCTIONS:
-            hint = HOW_WINDOWS_ARE_WRITTEN
+        hint = what_to_write(name) or "register it with flow.function(…) or flow.aggregate(…)"
         raise binder.error("Unknown function.", node, got=name, hint=hint)
     args = binder.reading.parts(node, "expressions")
     return Call(USER + function.name, tuple(binder.bind(a) for a in args), function.returns)

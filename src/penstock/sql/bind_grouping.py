@@ -40,7 +40,8 @@ from penstock.plan.nodes import (
 from penstock.plan.progressing import progressing
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
 from penstock.sql.bind_expression import ExpressionBinder
-from penstock.sql.bind_window import WindowBinder, tick_window
+from penstock.sql.bind_window import WindowBinder, is_of_window, window_of_keys
+from penstock.sql.clause import ClauseNode
 from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, shared_names, unique
 from penstock.sql.reading import shown
 from penstock.sql.scope import Scope, aggregate_name
@@ -76,6 +77,8 @@ class GroupingBinder:
         self.grouping = _Grouping()
         self._window: AnyWindow | None = None
         self._sizes: dict[int, int] = {}
+        self._times: dict[str, Expression] = {} if window is None else window.times
+        """What windows stand on that is computed from an attribute, as an expression over it."""
         self.select = ExpressionBinder(catalog, self.reading, self._in_select)
         self.having = ExpressionBinder(catalog, self.reading, self._in_having)
 
@@ -83,6 +86,8 @@ class GroupingBinder:
         """The plan: rows brought to keys and arguments, the aggregation, HAVING, the select list."""
         if group is not None:
             self._bind_keys(group)
+        if self.window_binder is not None:
+            self.window_binder.check_grouped(tree)
         self._window = self._bind_window(tree)
         self._add_partition()
         # The select list first: a HAVING that comes later then changes nothing below it, unless it asks for more.
@@ -115,7 +120,8 @@ class GroupingBinder:
                 raise self.reading.error("SELECT * cannot be aggregated.", item, hint="name the columns")
             bound = self.select.bind(self.reading.need(item, "this") if isinstance(item, exp.Alias) else item)
             name = item_name(item, bound, len(columns), self.reading, self.scope, shared)
-            if isinstance(bound, Column) and bound.name in self._lead and name.lower() == bound.name:
+            own = bound.name if isinstance(bound, Column) and bound.name in self._lead else None
+            if own is not None and (not isinstance(item, exp.Alias) or name.lower() == own):
                 continue
             if name.lower() in self._lead and is_named(item):
                 raise self.reading.error(
@@ -136,6 +142,8 @@ class GroupingBinder:
             raise self.reading.error("GROUP BY ALL is not supported.", group, got="ALL", hint="name what to group by")
         for key in self.reading.parts(group, "expressions"):
             source = self._at_position(key)
+            if self.window_binder is not None and self.window_binder.takes_key(source):
+                continue
             if self.scope.is_star(source):
                 raise self.reading.error("GROUP BY takes columns and expressions.", source, got="*")
             self._add_key(binder.bind(source))
@@ -200,16 +208,23 @@ class GroupingBinder:
         if self.window_binder is not None:
             return self.window_binder.bind()
         schema = self.scope.node.schema
-        grouped = {bound.name for bound in self.grouping.keys.values() if isinstance(bound, Column)}
-        timed = [attribute for attribute in progressing(self.scope.node) if attribute in grouped]
-        if len(timed) > 1 and schema.time not in timed:
-            return None  # a group is complete when the attributes have passed it together
-        if timed:
-            return tick_window(schema, timed[0])
+        if self._by_both_times():
+            return None
+        found = window_of_keys(self.scope.node, self.grouping.keys)
+        if found is not None:
+            window, self._times = found
+            return window
         if self._completes():
             return None
         at = next((n for item in self.items for n in item.walk() if aggregate_name(n, self.catalog)), tree)
         raise self._windowless(at, schema)
+
+    def _by_both_times(self) -> bool:
+        """Whether several attributes that progress are grouped by: a group is complete when they all passed it."""
+        node = self.scope.node
+        grouped = {bound.name for bound in self.grouping.keys.values() if isinstance(bound, Column)}
+        timed = [attribute for attribute in progressing(node) if attribute in grouped]
+        return len(timed) > 1 and node.schema.time not in timed
 
     def _completes(self) -> bool:
         """Whether the stream promises of the groups that they are complete."""
@@ -254,8 +269,10 @@ class GroupingBinder:
         function = aggregate_name(node, self.catalog)
         if function is not None:
             return self._call(function, node)
-        if self._window is not None and isinstance(node, exp.Column) and _is_of_window(node):
+        name = self.window_binder.column(node) if self.window_binder is not None else None
+        if self.window_binder is None and self._window is not None and is_of_window(node):
             name = self.reading.name(node).lower()
+        if self._window is not None and name is not None:
             (field,) = [f for f in window_fields(self._window) if f.name == name]
             return Column(name, field.type)
         return None
@@ -362,7 +379,8 @@ class GroupingBinder:
         """A projection to what the aggregation reads: time, keys, arguments."""
         node, window = self.scope.node, self._window
         time = str(node.schema.time) if window is None else window.attribute
-        columns: dict[str, Expression] = {time: Column(time, node.schema[time].type)}
+        of_time = self._times.get(time)
+        columns: dict[str, Expression] = {time: of_time or Column(time, node.schema[time].type)}
         for name, bound in self.grouping.keys.items():
             columns.setdefault(name, bound)
         if isinstance(window, SlideByTupleWindow) and window.number is not None:
@@ -374,14 +392,10 @@ class GroupingBinder:
         return Project(node, tuple(columns.items()), time, hidden, frozenset(made))
 
 
-def _is_of_window(node: exp.Expr) -> bool:
-    return node.name.lower() in WINDOW_FIELDS and node.args.get("table") is None
-
-
 def _sizes(tree: exp.Expr) -> dict[int, int]:
-    """How many nodes each node of a tree has in it, by identity; parentheses and the parts of names do not count."""
+    """How many nodes each node of a tree has in it, by identity; parentheses and parts of names do not count."""
     sizes: dict[int, int] = {}
     for node in reversed(list(tree.walk())):  # parts before wholes
-        own = 0 if isinstance(node, exp.Paren | exp.Identifier) else 1
+        own = 0 if isinstance(node, exp.Paren | exp.Identifier | ClauseNode) else 1
         sizes[id(node)] = own + sum(sizes[id(part)] for part in node.iter_expressions())
     return sizes

@@ -6,17 +6,26 @@ one; a stream may declare others; `row-num`, the number of a row by arrival, is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from sqlglot import exp
+
 from penstock.errors import QueryError
-from penstock.model.schema import Schema
+from penstock.model.schema import DataType, Schema
 from penstock.model.text import read_timestamp
 from penstock.model.time import Domain, Span, longest, show_span
 from penstock.plan.catalog import closest
-from penstock.plan.nodes import ROW_NUMBER, Node, NumberRows
+from penstock.plan.expressions import Column, Expression
+from penstock.plan.monotone import stretches
+from penstock.plan.nodes import ROW_NUMBER, WINDOW_FIELDS, Node, NumberRows
+from penstock.plan.progressing import derived
 from penstock.plan.progressing import progressing as attributes_of
 from penstock.plan.rules.by_arrival import numbered
 from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
-from penstock.sql.clause import WindowClause
+from penstock.sql.clause import Form, WindowClause
+from penstock.sql.reading import shown
 from penstock.sql.scope import Scope
+from penstock.sql.window_functions import BOUNDS, clause_of, window_call
 
 LONGEST = longest(Domain.INTEGER)
 """The greatest length and the farthest origin: with them, times of 64 bits leave room for both ends of a window."""
@@ -29,6 +38,9 @@ class WindowBinder:
     def __init__(self, clause: WindowClause, scope: Scope, sql: str) -> None:
         """`scope` has the rows below the aggregation."""
         self.clause, self.scope, self.sql = clause, scope, sql
+        self._grouped = clause.form is not Form.TABLE
+        self.times: dict[str, Expression] = {}
+        """Columns that windows stand on, as expressions over the attribute that they rise with."""
 
     @property
     def schema(self) -> Schema:
@@ -89,17 +101,79 @@ class WindowBinder:
         if clause.range_all:
             self.only("a landmark window", "range_all", "slide", "wa", "origin")
             return LandmarkWindow(attribute, domain, self.length("slide", domain), self._origin(domain))
-        self.only("a sliding window", "range", "tumbling", "slide", "wa", "origin")
+        self.only("a sliding window", "range", "tumbling", "slide", "wa", "origin", "offset")
         range_ = self.length("range", domain)
         if clause.tumbling:
             if clause.slide is not None:
                 raise self.error("A tumbling window has no SLIDE of its own.", "slide", got=str(clause.slide))
-            return SlidingWindow(attribute, domain, range_, range_, self._origin(domain))
+            return SlidingWindow(attribute, domain, range_, range_, self._aligned(domain, range_, range_))
         if clause.slide is None:
             raise self.error(
                 "SLIDE is missing.", "range", hint="add SLIDE, or write RANGE TUMBLING for windows that do not overlap"
             )
-        return SlidingWindow(attribute, domain, range_, self.length("slide", domain), self._origin(domain))
+        slide = self.length("slide", domain)
+        return SlidingWindow(attribute, domain, range_, slide, self._aligned(domain, range_, slide))
+
+    def _aligned(self, domain: Domain, range_: int, slide: int) -> int:
+        """The origin, from which the ends of windows are counted; other forms say where windows start."""
+        clause = self.clause
+        if clause.form is Form.BRACKETS:
+            return self._origin(domain)
+        offset = 0
+        if clause.offset is not None:
+            offset = clause.offset.ticks(domain) or 0
+            if clause.offset.ticks(domain) is None:
+                raise self.error("The unit does not fit the windowing attribute.", "offset", got=str(clause.offset))
+        if clause.form is Form.WINDOW and slide > range_:
+            raise self.error("window() takes no slide longer than its windows.", "slide", got=str(clause.slide))
+        if clause.form is Form.WINDOW and abs(offset) >= slide:
+            raise self.error("window() starts less than a slide off.", "offset", got=str(clause.offset))
+        return (offset + range_) % slide
+
+    # What SELECT and GROUP BY call the window, where it is no clause
+
+    def is_own(self, node: exp.Expr) -> bool:
+        """Whether a column is one of the window's, whatever columns the rows have."""
+        if not isinstance(node, exp.Column):
+            return False
+        qualifier, name = str(node.table).lower(), node.name.lower()
+        if self.clause.form is Form.WINDOW:
+            return qualifier == "window" and "window" not in self.scope.qualifiers and name in ("start", "end")
+        of_table = self.clause.form is Form.TABLE and (not qualifier or qualifier in self.scope.qualifiers)
+        return of_table and name in WINDOW_FIELDS
+
+    def takes_key(self, key: exp.Expr) -> bool:
+        """Whether a part of GROUP BY only says that rows are grouped by window."""
+        if self.is_own(key):
+            self.scope.reading.whole(key)
+            self._grouped = True
+            return True
+        return window_call(key) is not None
+
+    def check_grouped(self, tree: exp.Expr) -> None:
+        """Refuse windows of a table that nothing groups by: elsewhere that means all rows of each window."""
+        if not self._grouped:
+            raise self.scope.reading.error(
+                "Rows of windows are aggregated by window.", tree, hint="add GROUP BY window_start, window_end"
+            )
+
+    def column(self, node: exp.Expr) -> str | None:
+        """The column of the window that a part of the select list or of HAVING is."""
+        reading = self.scope.reading
+        if self.is_own(node) or is_of_window(node):
+            reading.whole(node)
+            name = node.name.lower()
+            return name if name in WINDOW_FIELDS else f"window_{name}"
+        if self.clause.form is Form.WINDOW and isinstance(node, exp.Column) and node.name.lower() == "window":
+            raise reading.error("A window has two bounds.", node, hint="write window.start and window.end")
+        bound = BOUNDS.get(node.name.lower()) if isinstance(node, exp.Anonymous) else None
+        if bound is None or self.clause.form is not Form.GROUP:
+            return None
+        if not clause_of(node, Form.GROUP, reading, bound[0]).says_the_same(self.clause):
+            raise reading.error(
+                "This window is another one than that of GROUP BY.", node, got=shown(node), hint="give both the same"
+            )
+        return bound[1]
 
     @property
     def is_life(self) -> bool:
@@ -137,6 +211,10 @@ class WindowBinder:
                 hint=f"columns: {', '.join(f.name for f in self.schema.visible)}",
             )
         known = attributes_of(self.scope.node)
+        computed = derived(self.scope.node, Column(found, self.schema[found].type)) if found not in known else None
+        if computed is not None and computed.type.domain is not None:
+            self.times[found] = computed
+            return found
         if found not in known:
             others = f", or {', '.join(known[1:])}" if known[1:] else ""
             raise self.error(
@@ -148,7 +226,7 @@ class WindowBinder:
         return found
 
     def _domain(self, attribute: str) -> Domain:
-        return self.schema[attribute].type.domain or Domain.INTEGER
+        return _domain_of(self.schema[attribute].type)
 
     def length(self, parameter: str, domain: Domain) -> int:
         """A length in ticks."""
@@ -235,6 +313,35 @@ class WindowBinder:
         )
 
 
-def tick_window(schema: Schema, attribute: str) -> SlidingWindow:
-    """The window that a GROUP BY on a progressing attribute means: one tick."""
-    return SlidingWindow(attribute, schema[attribute].type.domain or Domain.INTEGER, 1, 1)
+def is_of_window(node: exp.Expr) -> bool:
+    """Whether a name is one of those that the columns of every window have."""
+    return isinstance(node, exp.Column) and node.name.lower() in WINDOW_FIELDS and node.args.get("table") is None
+
+
+def window_of_keys(node: Node, keys: Mapping[str, Expression]) -> tuple[SlidingWindow, dict[str, Expression]] | None:
+    """The window that a GROUP BY without a clause means, and what it stands on if that is computed; None if it is none.
+
+    A progressing attribute among the keys is a window of one tick. One that is computed and rises with an attribute is
+    a window as long as it stays the same, where that is known, and of one tick of its own otherwise.
+    """
+    grouped = {bound.name for bound in keys.values() if isinstance(bound, Column)}
+    for attribute in attributes_of(node):
+        if attribute in grouped:
+            return SlidingWindow(attribute, _domain_of(node.schema[attribute].type), 1, 1), {}
+    for name, bound in keys.items():
+        found = derived(node, bound)
+        if found is None or bound.type.domain is None:
+            continue
+        known = stretches(found)
+        if known is None:
+            return SlidingWindow(name, _domain_of(bound.type), 1, 1), {name: found}
+        if known.shift == 0:  # windows of the attribute are the same
+            domain = _domain_of(node.schema[known.attribute].type)
+            return SlidingWindow(known.attribute, domain, known.length, known.length, known.origin), {}
+        origin = (known.origin + known.shift) % known.length
+        return SlidingWindow(name, _domain_of(bound.type), known.length, known.length, origin), {name: found}
+    return None
+
+
+def _domain_of(type_: DataType) -> Domain:
+    return type_.domain or Domain.INTEGER

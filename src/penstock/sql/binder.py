@@ -10,6 +10,7 @@ parser passed over (`shape.py`). SELECTs with aggregates are bound in `bind_grou
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -24,7 +25,7 @@ from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_grouping import GroupingBinder
 from penstock.sql.bind_join import JoinBinder
 from penstock.sql.bind_window import WindowBinder
-from penstock.sql.clause import WindowClause
+from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
 from penstock.sql.dialect import NESTING, room_to_recurse
 from penstock.sql.naming import (
     fresh,
@@ -36,48 +37,51 @@ from penstock.sql.naming import (
     starred,
     unique,
 )
-from penstock.sql.operands import Operand, clauses_of
+from penstock.sql.operands import Operand
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
 from penstock.sql.scope import Relation, Scope, aggregate_name
 from penstock.sql.subqueries import taken_apart
-from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, check_shape, parse
+from penstock.sql.tokens import check_shape, parse
+from penstock.sql.window_functions import clause_of, window_call
+from penstock.sql.window_names import HOW_WINDOWS_ARE_WRITTEN
 
 _NO_MEANING = {
     "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
     "windows": "WINDOW", "distribute": "DISTRIBUTE BY", "sort": "SORT BY", "cluster": "CLUSTER BY",
 }  # fmt: skip
 MOST_STEPS = 2000
-_CLAUSE_PARAMETERS = (
-    "range", "range_all", "tumbling", "slide", "wa", "pa", "rattr", "sattr", "sattr_rank", "origin",
-)  # fmt: skip
 
 
 def bind(sql: str, catalog: Catalog) -> Node:
     """The logical plan of a query."""
+    return settled(bind_view(sql, catalog))
+
+
+def bind_view(sql: str, catalog: Catalog) -> Node:
+    """The logical plan of a query that others read: they settle what they make of it."""
     with room_to_recurse():
         try:
-            tree, clauses = parse(sql)
-            node = bind_tree(tree, clauses, sql, catalog)
+            node = bind_tree(parse(sql), sql, catalog)
             check_shape(sql)
-            return settled(node)
+            return node
         except RecursionError:  # whoever calls has used up the room
             raise QueryError(
                 "The query is nested too deeply.", sql=sql, line=1, column=1, hint="use WITH for parts of it"
             ) from None
 
 
-def bind_tree(tree: exp.Expr, clauses: list[WindowClause], sql: str, catalog: Catalog) -> Node:
+def bind_tree(tree: exp.Expr, sql: str, catalog: Catalog) -> Node:
     """The logical plan of a syntax tree, all of which must have been read."""
     reading = Reading(sql)
-    node = _Binder(catalog, reading, clauses).query(tree, {})
+    node = _Binder(catalog, reading).query(tree, {})
     reading.finish(tree)
     return node
 
 
 class _Binder:
-    def __init__(self, catalog: Catalog, reading: Reading, clauses: list[WindowClause]) -> None:
-        self.catalog, self.reading, self.clauses = catalog, reading, clauses
+    def __init__(self, catalog: Catalog, reading: Reading) -> None:
+        self.catalog, self.reading = catalog, reading
         self.error = reading.error
 
     def query(self, tree: exp.Expr, named: dict[str, Node]) -> Node:
@@ -202,17 +206,21 @@ class _Binder:
         from_ = self.reading.part(tree, "from_")
         if from_ is None:
             raise self.error("FROM is missing.", tree, hint="name the stream to read")
-        items, found = self._take_markers(tree)
-        scope, clause, wanted = self._read(tree, self.reading.need(from_, "this"), found, named)
-        window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
+        items = self.reading.parts(tree, "expressions")
+        if not items:
+            raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
+        relation = self.reading.need(from_, "this")
+        scope, wanted = self._read(tree, relation, named)
         group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
+        clause = self._clause([*items, *([relation] if wanted is None else [])], group)
+        window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
         aggregates = self._has_aggregate(items) or group is not None or having is not None
         if window is not None and window.is_life and not aggregates:
             scope.node, window = AlterLifetime(scope.node, duration=window.life()), None
         scope.node = _with_ends(scope.node, [*items, *(tree.args.get(p) for p in ("where", "group", "having"))])
         if window is not None and window.counts_arrivals:
             scope.node = window.numbered(scope.node)
-        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._plain(n, scope, binder))
+        binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._plain(n, scope, binder, window))
         where = self.reading.part(tree, "where")
         if wanted is None and where is not None:
             wanted = [binder.predicate(self.reading.need(where, "this"))]
@@ -225,24 +233,31 @@ class _Binder:
         distinct = self.reading.part(tree, "distinct")
         return Distinct(result) if distinct is not None else result
 
-    def _read(
-        self, tree: exp.Select, first: exp.Expr, clauses: list[WindowClause], named: dict[str, Node]
-    ) -> tuple[Scope, WindowClause | None, list[Expression] | None]:
-        """What a SELECT reads, its window clause, and what is left of WHERE; None where nobody has looked at that."""
+    def _read(self, tree: exp.Select, first: exp.Expr, named: dict[str, Node]) -> tuple[Scope, list[Expression] | None]:
+        """What a SELECT reads, and what is left of WHERE; None where nobody has looked at that."""
         joins, where = self.reading.parts(tree, "joins"), self.reading.part(tree, "where")
         plain, asked = ([], []) if where is None else taken_apart(self.reading.need(where, "this"), self.reading)
         if not joins and not asked:
-            return self._relation(first, named), self._one_clause(clauses), None
-        operands = [Operand(self._relation(first, named), first)]
+            return self._relation(first, named), None
+        operands = [self._operand(first, named)]
         for join in joins:
             kind, right = JoinBinder.kind_of(self.reading, join), self.reading.need(join, "this")
-            operands.append(Operand(self._relation(right, named), right, kind, join))
+            operands.append(replace(self._operand(right, named), kind=kind, join=join))
         for sub in asked:
             kind = "anti" if sub.negated else "semi"
-            operands.append(Operand(self._relation(sub.relation, named), sub.relation, kind, sub.tree, asked=sub))
-        clauses_of(operands, [c for c in clauses if c.after_stream], self.reading)
-        scope, wanted = JoinBinder(self.catalog, self.reading, operands).bind(plain)
-        return scope, self._one_clause([c for c in clauses if not c.after_stream]), wanted
+            operands.append(replace(self._operand(sub.relation, named), kind=kind, join=sub.tree, asked=sub))
+        return JoinBinder(self.catalog, self.reading, operands).bind(plain)
+
+    def _operand(self, relation: exp.Expr, named: dict[str, Node]) -> Operand:
+        """A relation that is joined, with the window clause that follows it."""
+        node = self.reading.part(relation, CLAUSE)
+        if node is not None and not isinstance(node, ClauseNode):
+            raise self.error(
+                "Windows of a table cannot be joined.", relation, got=shown(relation),
+                hint="aggregate by window in a sub-query, and join that by window_end",
+            )  # fmt: skip
+        clause = None if node is None else self.reading.value(node, "this")
+        return Operand(self._relation(relation, named), relation, clause=clause)
 
     def _has_aggregate(self, items: list[exp.Expr]) -> bool:
         found = False
@@ -252,31 +267,30 @@ class _Binder:
             found = found or aggregate_name(node, self.catalog) is not None
         return found
 
-    def _take_markers(self, tree: exp.Select) -> tuple[list[exp.Expr], list[WindowClause]]:
-        """The select list without markers, and the clauses they stood for."""
-        items: list[exp.Expr] = []
+    def _clause(self, parts: list[exp.Expr], group: exp.Expr | None) -> WindowClause | None:
+        """The window clause that some parts of a SELECT are followed by, or the window that it groups by."""
         found: list[WindowClause] = []
-        for item in self.reading.parts(tree, "expressions"):
-            if isinstance(item, exp.Anonymous) and item.this == MARKER:
-                found.append(self.clauses[int(self.reading.whole(item).expressions[0].name)])
-            else:
-                items.append(item)
-        if not items:
-            raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
-        return items, sorted(found, key=lambda c: (c.line, c.column))
-
-    def _one_clause(self, found: list[WindowClause]) -> WindowClause | None:
-        """The clause that serves all aggregates of a SELECT."""
+        for node in (node for part in parts if (node := self.reading.part(part, CLAUSE)) is not None):
+            is_clause = isinstance(node, ClauseNode)
+            found.append(self.reading.value(node, "this") if is_clause else clause_of(node, Form.TABLE, self.reading))
+        for key in group.expressions if group is not None else ():
+            name = window_call(key)
+            if name is not None:
+                found.append(clause_of(key, Form.WINDOW if name == "window" else Form.GROUP, self.reading))
         for other in found[1:]:
-            if any(getattr(other, p) != getattr(found[0], p) for p in _CLAUSE_PARAMETERS):
+            if not other.says_the_same(found[0]):
                 raise QueryError(
                     "The window clauses of one SELECT differ; one clause serves all of its aggregates.",
                     sql=self.reading.sql, line=other.line, column=other.column,
                 )  # fmt: skip
         return found[0] if found else None
 
-    def _plain(self, node: exp.Expr, scope: Scope, binder: ExpressionBinder) -> Expression | None:
-        """Columns of a SELECT without aggregation; an aggregate here is out of place."""
+    def _plain(
+        self, node: exp.Expr, scope: Scope, binder: ExpressionBinder, window: WindowBinder | None
+    ) -> Expression | None:
+        """Columns of a SELECT without aggregation; an aggregate here is out of place, and so is what comes of one."""
+        if window is not None and window.is_own(node):
+            raise binder.error("A column of the window cannot stand here.", node, hint="use HAVING, or the select list")
         if aggregate_name(node, self.catalog):
             raise binder.error("An aggregate cannot stand here.", node, hint="use HAVING for conditions on aggregates")
         return scope.column(node) if isinstance(node, exp.Column) else None

@@ -3,7 +3,8 @@
 `[RANGE 10 minutes, SLIDE 1 minute, WA ts]` after an aggregate or after a stream. The parameters: `RANGE` (a length,
 `ALL`, or `TUMBLING` and a length), `SLIDE`, `WA` or `WATTR` (the windowing attribute), `PA` (partitioning attributes),
 `RATTR` and `SATTR` (attributes of range and slide where they differ), `ORIGIN` (where windows align). Here it is only
-read; the binder gives it meaning.
+read; the binder gives it meaning. In the syntax tree it is an argument of what it follows: of an item of the select
+list, or of a stream.
 """
 
 from __future__ import annotations
@@ -11,20 +12,38 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError, StreamError
 from penstock.model.time import ROW_UNITS, TIME_UNITS, Span, make_span
 
 KEYWORDS = frozenset({"RANGE", "SLIDE", "WA", "WATTR", "PA", "RATTR", "SATTR", "ORIGIN", "TUMBLING"})
+OPENING = TokenType.HIVE_TOKEN_STREAM
+"""The kind of the bracket that opens a clause: one that sqlglot has for something else that nobody writes."""
+CLAUSE = "window_clause"
+"""The argument that a clause is."""
+PARAMETERS = (
+    "range", "range_all", "tumbling", "slide", "wa", "pa", "rattr", "sattr", "sattr_rank", "origin", "offset",
+)  # fmt: skip
 _LENGTH = re.compile(r"[0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25}")
 _ORIGIN = re.compile(r"[0-9]{1,25}")
 
 
+class Form(Enum):
+    """How a window is written."""
+
+    BRACKETS = "[RANGE …, SLIDE …, WA …]"
+    WINDOW = "GROUP BY window(…)"
+    GROUP = "GROUP BY TUMBLE(…) or HOP(…)"
+    TABLE = "FROM TABLE(…)"
+
+
 @dataclass(frozen=True)
 class WindowClause:
-    """A window clause as it was written."""
+    """A window clause as it was written, or what says the same in another form."""
 
     range: Span | None = None
     range_all: bool = False
@@ -36,16 +55,27 @@ class WindowClause:
     sattr: str | None = None
     sattr_rank: str | None = None
     origin: str | int | None = None
+    offset: Span | None = None
+    """Where windows start; a form that aligns their starts has it instead of an origin."""
+    form: Form = Form.BRACKETS
     line: int = 0
     column: int = 0
     after_stream: bool = False
-    follows: int = -1
-    """The offset in the SQL at which the token before the clause ends."""
     positions: dict[str, tuple[int, int]] = field(default_factory=dict, compare=False)
 
     def position(self, parameter: str) -> tuple[int, int]:
         """Line and column of a parameter, or of the clause."""
         return self.positions.get(parameter, (self.line, self.column))
+
+    def says_the_same(self, other: WindowClause) -> bool:
+        """Whether another clause of the same form has the same parameters, wherever it stands."""
+        return self.form is other.form and all(getattr(self, p) == getattr(other, p) for p in PARAMETERS)
+
+
+class ClauseNode(exp.Expression):
+    """A clause in a syntax tree; `this` is what was read."""
+
+    arg_types = {"this": True}  # noqa: RUF012
 
 
 def column_of(token: Token) -> int:
@@ -63,7 +93,7 @@ class ClauseReader:
         self.values: dict[str, object] = {}
         self.positions: dict[str, tuple[int, int]] = {}
 
-    def read(self, *, after_stream: bool, follows: int) -> WindowClause:
+    def read(self, *, after_stream: bool) -> WindowClause:
         """The clause."""
         while self.at < len(self.tokens):
             self._parameter()
@@ -79,7 +109,6 @@ class ClauseReader:
             line=self.opening.line,
             column=column_of(self.opening),
             after_stream=after_stream,
-            follows=follows,
             positions=self.positions,
         )
 

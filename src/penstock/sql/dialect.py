@@ -1,4 +1,7 @@
-"""Spark's dialect of sqlglot, with what ours needs besides: quotes written twice, and a place for every node.
+"""Spark's dialect of sqlglot, with what ours needs besides: window clauses, doubled quotes, a place for every node.
+
+A window clause is read where it stands, after an item of the select list or after what FROM names, and is an argument
+of that (`clause.py`): one that the binder does not read is refused, like everything else.
 
 Of the hundreds of functions that sqlglot knows only those that queries can use are functions here. Any other name is
 free for a function or an aggregate of the user's, and unknown until there is one.
@@ -13,14 +16,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
+from penstock.errors import QueryError
 from penstock.operators.aggregates.catalogue import RECORDS
+from penstock.sql.clause import CLAUSE, OPENING, ClauseNode, ClauseReader, column_of
+from penstock.sql.window_names import WHAT_TO_WRITE
 
 E = TypeVar("E", bound=exp.Expr)
 NESTING = 64
@@ -55,7 +61,7 @@ class PenstockDialect(Spark):
         return path
 
     class Parser(SparkParser):
-        """Marks every node with a place."""
+        """Reads window clauses, and marks every node with a place."""
 
         FUNCTIONS = {n: SparkParser.FUNCTIONS[n] for n in _FUNCTIONS}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
@@ -73,15 +79,107 @@ class PenstockDialect(Spark):
                 result.update_positions(last)
             return result
 
+        def _parse_statement(self) -> exp.Expr | None:
+            opening = self._curr
+            if opening.token_type == OPENING:
+                raise self._misread("A window clause stands outside a SELECT.", opening)
+            return super()._parse_statement()
+
+        def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+            return self._parse_csv(self._parse_item), None
+
+        def _parse_item(self) -> exp.Expr | None:
+            """An item of the select list, with a window clause before its other name or after it."""
+            item = self._parse_assignment()
+            clause = self._parse_clause(after_stream=False) if item is not None else None
+            item = self._parse_alias(item)
+            if item is not None:
+                item.set(CLAUSE, clause or self._parse_clause(after_stream=False))
+            return item
+
+        def _parse_table(self, *args: Any, **options: Any) -> exp.Expr | None:
+            """What FROM names, with the window clause after it, and the comma that the papers write after that."""
+            if self._curr.token_type == TokenType.TABLE and self._next.token_type == TokenType.L_PAREN:
+                return self._parse_windows_of_table()
+            table: exp.Expr | None = super()._parse_table(*args, **options)
+            clause = self._parse_clause(after_stream=True) if table is not None else None
+            if table is not None and clause is not None:
+                table.set(CLAUSE, clause)
+                if self._next.token_type in (TokenType.WHERE, TokenType.SENTINEL):
+                    self._match(TokenType.COMMA)
+            return table
+
+        def _parse_windows_of_table(self) -> exp.Expr | None:
+            """Flink's `TABLE(TUMBLE(TABLE s, …))`: a stream whose clause is the call, without its first argument."""
+            self._advance(2)
+            name = self._curr
+            if name.text.lower() not in ("tumble", "hop"):
+                hint = WHAT_TO_WRITE.get(name.text.lower()) or "TUMBLE and HOP are"
+                raise self._misread("This table function is not supported.", name, got=name.text[:60], hint=hint)
+            self._advance()
+            self._match_l_paren()
+            self._parse_name_of_argument("DATA")
+            nested = self._curr.token_type == TokenType.L_PAREN
+            if not (nested or self._match(TokenType.TABLE)):
+                self.raise_error("TABLE and a stream's name are expected")
+            table = self._parse_select(nested=True, parse_subquery_alias=False) if nested else self._parse_table_parts()
+            self._match(TokenType.COMMA)
+            call = exp.Anonymous(this=name.text, expressions=self._parse_csv(self._parse_argument))
+            self._match_r_paren()
+            self._match_r_paren()
+            if table is not None:
+                table.set("alias", self._parse_table_alias())
+                table.set(CLAUSE, self.expression(call, name))
+            return table
+
+        def _parse_name_of_argument(self, *names: str) -> str | None:
+            named = self._next.token_type == TokenType.FARROW and (not names or self._curr.text.upper() in names)
+            name = self._curr.text if named else None
+            self._advance(2 if named else 0)
+            return name
+
+        def _parse_argument(self) -> exp.Expr | None:
+            name = self._parse_name_of_argument()
+            value = self._parse_assignment()
+            return value if name is None else self.expression(exp.Kwarg(this=exp.var(name), expression=value))
+
+        def _parse_clause(self, *, after_stream: bool) -> ClauseNode | None:
+            opening = self._curr
+            if opening.token_type != OPENING:
+                return None
+            rest = self._tokens[self._index + 1 :]
+            length = next((n for n, token in enumerate(rest) if token.token_type == TokenType.R_BRACKET), None)
+            if length is None:
+                raise self._misread("The window clause is not closed.", opening, got="no ']'")
+            clause = ClauseReader(rest[:length], opening, self.sql).read(after_stream=after_stream)
+            self._advance(length + 2)
+            return self.expression(ClauseNode(this=clause), opening)
+
+        def raise_error(self, message: str, token: Token | None = None) -> None:
+            """Where a clause is what does not fit, that is said."""
+            at = token or self._curr
+            if at.token_type == OPENING:
+                hint = "one clause stands after an aggregate, or after a stream"
+                raise self._misread("A window clause does not belong here.", at, got="[", hint=hint)
+            super().raise_error(message, at)
+
+        def _misread(self, what: str, token: Token, got: str = "", hint: str = "") -> QueryError:
+            return QueryError(what, sql=self.sql, line=token.line, column=column_of(token), got=got, hint=hint)
+
 
 DIALECT = PenstockDialect()
 
 
+def _is_clause(node: exp.Expr) -> bool:
+    return node.arg_key == CLAUSE
+
+
 def offset_of(node: exp.Expr) -> int:
-    """Where a node begins in the text; its parent knows if no part of it does."""
+    """Where a node begins in the text, whatever window it has; its parent knows if no part of it does."""
     at: exp.Expr | None = node
     while at is not None:
-        starts = [int(m["start"]) for n in at.walk() if "start" in (m := n.meta)]
+        parts = (n for n in at.walk(prune=_is_clause) if n is at or not _is_clause(n))
+        starts = [int(m["start"]) for n in parts if "start" in (m := n.meta)]
         if starts:
             return min(starts)
         at = at.parent

@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from penstock.errors import QueryError
 from penstock.plan.expressions import Expression
 from penstock.plan.join_nodes import JoinKind
 from penstock.plan.nodes import Node
 from penstock.plan.progressing import progressing
 from penstock.sql.clause import WindowClause
-from penstock.sql.dialect import offset_of
-from penstock.sql.reading import Reading
 from penstock.sql.scope import Scope
 from penstock.sql.subqueries import SubQuery
 
@@ -79,15 +76,3 @@ def _cased(operand: Operand, qualifier: str) -> str:
     alias = operand.tree.args.get("alias")
     written = [n.name for n in (alias, operand.tree) if isinstance(n, exp.TableAlias | exp.Table) and n.name]
     return next((name for name in written if name.lower() == qualifier), qualifier)
-
-
-def clauses_of(operands: Sequence[Operand], clauses: Sequence[WindowClause], reading: Reading) -> None:
-    """Give each relation the clause that follows it."""
-    for clause in clauses:
-        before = [o for o in operands if offset_of(o.tree) <= clause.follows]
-        operand = before[-1] if before else operands[0]
-        if operand.clause is not None:
-            raise QueryError(
-                "A stream has two window clauses.", sql=reading.sql, line=clause.line, column=clause.column
-            )
-        operand.clause = clause

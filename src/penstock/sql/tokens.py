@@ -1,58 +1,53 @@
 """From the papers' dialect to tokens that sqlglot parses.
 
 The text is tokenised once and the token list is rewritten, so that every token keeps its place in the user's text and
-errors point there. Three rewrites, in this order:
+errors point there. Two rewrites, in this order:
 
-1. spelling: `GROUP-BY`, `GROUPBY` and the union sign;
-2. window clauses in square brackets are taken out and a marker is put first in the select list they belong to, with the
-   comma that a clause leaves before `WHERE` or at the end;
-3. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`.
+1. spelling: `GROUP-BY`, `GROUPBY` and the union sign; the bracket that opens a window clause gets a kind of its own;
+2. `FROM a UNION b` (bag union of streams) becomes a sub-query with `UNION ALL`.
+
+Window clauses are read by the parser (`dialect.py`), where they stand.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
-from penstock.sql.clause import KEYWORDS, ClauseReader, WindowClause, column_of
+from penstock.sql.clause import KEYWORDS, OPENING
 from penstock.sql.dialect import DIALECT, NESTING, line_and_column
 from penstock.sql.shape import check_expression, check_query
+from penstock.sql.window_names import WINDOW_FUNCTIONS, what_to_write
 
-MARKER = "[window clause]"
-"""The name of the function that stands for a clause: nobody can write one of that name."""
 LONGEST = 200_000
-WINDOW_FUNCTIONS = frozenset({"tumble", "hop", "session", "cumulate", "window", "session_window", "window_time"})
-"""How windows are written elsewhere."""
-HOW_WINDOWS_ARE_WRITTEN = "write a window clause in brackets: [RANGE …, SLIDE …, WA …]"
 _AFTER_FROM = {
     TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
     TokenType.SEMICOLON,
 }  # fmt: skip
 _OF_THE_PARSER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>")
-_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET}
-_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
+_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET, OPENING}
+_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE, OPENING}
 _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
+_WORDS_OF_WINDOWS = {TokenType.WINDOW, TokenType.SESSION}
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.INTERVAL}
 
 
-def parse(sql: str) -> tuple[exp.Expr, list[WindowClause]]:
-    """The syntax tree and the window clauses that its markers refer to by number."""
-    tokens = _spelling(_tokens(sql))
+def parse(sql: str) -> exp.Query:
+    """The syntax tree, in which window clauses are arguments of what they follow."""
+    tokens = _spelling(tokens_of(sql))
     if not tokens:
         raise QueryError("The query is empty.", sql=sql, line=1, column=1, hint="write SELECT … FROM …")
     _check_one_query(tokens, sql)
     _check_nesting(tokens, sql)
-    _refuse_other_windows(tokens, sql)
-    tokens, clauses = _take_clauses(tokens, sql)
+    _refuse_tables_of_windows(tokens, sql)
     trees = _trees(_stream_unions(tokens), sql)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
         raise _error("One SELECT is expected.", tokens[0], sql, got=tokens[0].text[:60])
-    return trees[0], clauses
+    return trees[0]
 
 
 def other_meaning(name: str) -> str | None:
@@ -60,7 +55,7 @@ def other_meaning(name: str) -> str | None:
     if name.lower() in WINDOW_FUNCTIONS:
         return "a window"
     try:
-        tree, _ = parse(f"SELECT {name}(x) AS y FROM z")
+        tree = parse(f"SELECT {name}(x) AS y FROM z")
     except QueryError:
         return "a word of SQL"
     called = tree.expressions[0].this if tree.expressions and isinstance(tree.expressions[0], exp.Alias) else None
@@ -79,7 +74,7 @@ def _check_one_query(tokens: list[Token], sql: str) -> None:
 
 def parse_expression(text: str) -> exp.Expr:
     """The syntax tree of an expression that stands by itself."""
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     if not tokens:
         raise QueryError("The expression is empty.", sql=text, line=1, column=1)
     _check_nesting(tokens, text)
@@ -91,15 +86,16 @@ def parse_expression(text: str) -> exp.Expr:
 
 def check_shape(sql: str) -> None:
     """Refuse a query that was read, but has something in it that the parser passed over."""
-    check_query(_spelling(_tokens(sql)), sql)
+    check_query(_spelling(tokens_of(sql)), sql)
 
 
 def check_shape_of_expression(text: str) -> None:
     """Refuse an expression that was read, but has something in it that the parser passed over."""
-    check_expression(_tokens(text), text)
+    check_expression(tokens_of(text), text)
 
 
-def _tokens(sql: str) -> list[Token]:
+def tokens_of(sql: str) -> list[Token]:
+    """The tokens of a text, as they are written."""
     if len(sql) > LONGEST:
         raise QueryError(
             "The query is too long.", sql=sql[:80], line=1, column=1, got=f"{len(sql):,} characters",
@@ -116,9 +112,10 @@ def _tokens(sql: str) -> list[Token]:
     try:
         return DIALECT.tokenize(sql)
     except TokenError as error:
-        found = re.search(r"from \d+:(\d+)", str(error))
+        told = str(error.__cause__ or error)
+        found = re.search(r" from \d+:(\d+)", told)
         line, column = line_and_column(sql, min(int(found[1]), len(sql)) if found else 0)
-        got = str(error).splitlines()[0]
+        got = told.partition(" from ")[0].splitlines()[0]
         raise QueryError("The query cannot be read.", sql=sql, line=line, column=column, got=got) from None
 
 
@@ -162,18 +159,13 @@ def _check_nesting(tokens: list[Token], sql: str) -> None:
             )  # fmt: skip
 
 
-def _refuse_other_windows(tokens: list[Token], sql: str) -> None:
-    """Say how windows are written, where they are written as elsewhere: the parser would only stumble over them."""
-    before = None
-    for token, following in pairwise(tokens):
-        if following.token_type == TokenType.L_PAREN:
-            called = token.token_type == TokenType.WINDOW
-            read = before == TokenType.FROM and token.text.lower() in WINDOW_FUNCTIONS
-            if called or read:
-                raise _error(
-                    f"There is no function {token.text}().", token, sql, got=token.text, hint=HOW_WINDOWS_ARE_WRITTEN
-                )
-        before = token.token_type
+def _refuse_tables_of_windows(tokens: list[Token], sql: str) -> None:
+    """Say how a table of windows is written, where it stands bare after FROM: the parser would only stumble over it."""
+    for before, token, following in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        called = before.token_type == TokenType.FROM and following.token_type == TokenType.L_PAREN
+        if called and token.text.lower() in WINDOW_FUNCTIONS:
+            hint = what_to_write(token.text)
+            raise _error(f"{token.text} cannot stand here.", token, sql, got=token.text, hint=hint)
 
 
 def _spelling(tokens: list[Token]) -> list[Token]:
@@ -187,68 +179,31 @@ def _spelling(tokens: list[Token]) -> list[Token]:
         elif upper == "GROUP" and [t.text.upper() for t in tokens[i + 1 : i + 3]] == ["-", "BY"]:
             result.append(_like(token, TokenType.GROUP_BY, "GROUP BY"))
             i += 2
+        elif token.token_type in _WORDS_OF_WINDOWS and i + 1 < len(tokens) and tokens[i + 1].text == "(":
+            result.append(_like(token, TokenType.VAR, token.text))  # a function, not what else the word can be
         elif token.text == "∪":
             result.append(_like(token, TokenType.UNION, "UNION"))
+        elif token.token_type == TokenType.L_BRACKET and _opens_clause(tokens, i):
+            result.append(_like(token, OPENING, "["))
         else:
             result.append(token)
         i += 1
     return result
 
 
+def _opens_clause(tokens: list[Token], at: int) -> bool:
+    """One known word makes it a window clause, so that a misspelt one among them is told as such."""
+    for token in tokens[at + 1 :]:
+        if token.token_type == TokenType.R_BRACKET:
+            return False
+        if token.text.upper() in KEYWORDS:
+            return True
+    return False
+
+
 def _like(token: Token, kind: TokenType, text: str) -> Token:
     """A token of our own at the place of another."""
     return Token(kind, text, token.line, token.col, token.start, token.end, [])
-
-
-def _take_clauses(tokens: list[Token], sql: str) -> tuple[list[Token], list[WindowClause]]:
-    clauses: list[WindowClause] = []
-    result: list[Token] = []
-    # One entry per open parenthesis: where markers of its SELECT go, and whether its FROM has been passed.
-    scopes: list[list[int | bool]] = [[-1, False]]
-    i = 0
-    closing: int | None = None
-    while i < len(tokens):
-        token = tokens[i]
-        kind = token.token_type
-        if kind == TokenType.L_BRACKET:
-            closing = next((j for j in range(i, len(tokens)) if tokens[j].token_type == TokenType.R_BRACKET), None)
-        # One known word makes it a window clause, so that a misspelt one among them is told as such.
-        if kind == TokenType.L_BRACKET and any(t.text.upper() in KEYWORDS for t in tokens[i + 1 : closing]):
-            if closing is None:
-                raise QueryError(
-                    "The window clause is not closed.", sql=sql, line=token.line, column=column_of(token), got="no ']'"
-                )
-            place, after_from = scopes[-1]
-            if place < 0 or not result:
-                raise QueryError(
-                    "A window clause stands outside a SELECT.", sql=sql, line=token.line, column=column_of(token)
-                )
-            reader = ClauseReader(tokens[i + 1 : closing], token, sql)
-            clauses.append(reader.read(after_stream=bool(after_from), follows=result[-1].end))
-            marker = [
-                _like(token, TokenType.VAR, MARKER), _like(token, TokenType.L_PAREN, "("),
-                _like(token, TokenType.NUMBER, str(len(clauses) - 1)), _like(token, TokenType.R_PAREN, ")"),
-                _like(token, TokenType.COMMA, ","),
-            ]  # fmt: skip
-            result[int(place) : int(place)] = marker
-            i = closing + 1
-            if i < len(tokens) and tokens[i].token_type == TokenType.COMMA:
-                after = tokens[i + 1].token_type if i + 1 < len(tokens) else None
-                i += after in (None, TokenType.WHERE)
-            continue
-        result.append(token)
-        if kind == TokenType.L_PAREN:
-            scopes.append([-1, False])
-        elif kind == TokenType.R_PAREN and len(scopes) > 1:
-            scopes.pop()
-        elif kind == TokenType.SELECT:
-            scopes[-1] = [len(result), False]
-        elif kind in (TokenType.DISTINCT, TokenType.ALL) and scopes[-1][0] == len(result) - 1:
-            scopes[-1][0] = len(result)
-        elif kind == TokenType.FROM:
-            scopes[-1][1] = True
-        i += 1
-    return result, clauses
 
 
 def _stream_unions(tokens: list[Token]) -> list[Token]:
