@@ -103,6 +103,8 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "shapes": shapes_table,
     "shapes-spark": lambda reports: rows_table([r for r in reports["shapes"]["rows"] if "ratio" not in r]),
     "shapes-claims": lambda reports: claims_table(reports, ("shapes",)),
+    "joins": lambda reports: rows_table(reports["joins"]["rows"]),
+    "joins-claims": lambda reports: claims_table(reports, ("joins",)),
     "stages": lambda reports: rows_table([r for r in reports["stages"]["rows"] if "milliseconds" in r]),
     "stages-tasks": lambda reports: rows_table([r for r in reports["stages"]["rows"] if "milliseconds" not in r]),
     "stages-claims": lambda reports: claims_table(reports, ("stages",)),

@@ -71,6 +71,12 @@ def _stages(rows: int, master: str, say: Say) -> Report:
     return StagesBench(spark, large, say).run().with_more(StageTasksBench(spark, large, say).run())
 
 
+def _joins(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.joins import JoinsBench
+
+    return JoinsBench(max(rows // 4, 10_000), say).run()
+
+
 def _scale(rows: int, master: str, say: Say) -> Report:
     from penstock.bench.scale import ScaleBench
 
@@ -84,6 +90,7 @@ BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "queries": _queries,
     "shapes": _shapes,
     "stages": _stages,
+    "joins": _joins,
     "scale": _scale,
 }
 
