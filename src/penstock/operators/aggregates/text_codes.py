@@ -66,19 +66,38 @@ class TextCodes:
         waiting = np.arange(len(texts))
         same_hash = 0
         while len(waiting):
-            ordinals = np.where(nulls[waiting], _OF_NULL, same_hash)
+            ordinals = np.full(len(waiting), same_hash)
+            if texts.null_count:
+                ordinals[nulls[waiting]] = _OF_NULL
             known = len(self._table)
-            found = self._table.encode([hashes[waiting], ordinals], adds=adds)
-            self._add(large, waiting, found, known)
-            waiting, found = waiting[found != UNKNOWN], found[found != UNKNOWN]
-            asked = large if len(waiting) == len(large) else large.take(pa.array(waiting))
-            equal = np.asarray(pc.equal(asked, self._kept().take(pa.array(found))).to_numpy(zero_copy_only=False))
-            codes[waiting[equal]] = found[equal]
-            waiting = waiting[~equal]
+            found = self._table.encode([hashes[waiting] if same_hash else hashes, ordinals], adds=adds)
+            codes[waiting] = found
+            others = self._others(large, waiting, found, known)
+            waiting = others[~self._are(large, others, codes[others])]
+            codes[waiting] = UNKNOWN
             same_hash += 1
-        if self._null == UNKNOWN and nulls.any():
+        if self._null == UNKNOWN and texts.null_count:
             self._null = int(codes[nulls][0])
         return codes
+
+    def _others(self, large: pa.Array, places: Array, codes: Array, known: int) -> Array:
+        """The places of texts that have a code, after those for which there was none before were kept."""
+        if len(self._table) == known:
+            return np.asarray(places[codes != UNKNOWN])
+        fresh = np.flatnonzero(codes >= known)[::-1]
+        owners = np.empty(len(self._table) - known, np.int64)
+        owners[codes[fresh] - known] = places[fresh]  # of several for one code the first, which is the last to be put
+        is_all = len(owners) == len(large)
+        self._keep(large if is_all else large.take(pa.array(owners)))
+        is_other = np.zeros(len(large), np.bool_)
+        is_other[places] = True
+        is_other[owners] = False
+        return np.flatnonzero(is_other)
+
+    def _are(self, large: pa.Array, places: Array, codes: Array) -> Array:
+        """Whether the texts at some places are those of these codes."""
+        asked = large if len(places) == len(large) else large.take(pa.array(places))
+        return np.asarray(pc.equal(asked, self._kept().take(pa.array(codes))).to_numpy(zero_copy_only=False))
 
     def _hashed(self, texts: pa.Array) -> tuple[pa.Array, Array, Array]:
         """The texts with wide offsets, their hashes, and which are null."""
@@ -88,15 +107,6 @@ class TextCodes:
         hashes = hashed(*_parts(large)).view(np.int64)
         hashes[nulls] = 0
         return large, hashes, nulls
-
-    def _add(self, large: pa.Array, places: Array, codes: Array, known: int) -> None:
-        """Keep the texts of codes that were not known; of several for one code, any."""
-        fresh = codes >= known
-        if not fresh.any():
-            return
-        owners = np.empty(len(self._table) - known, np.int64)
-        owners[codes[fresh] - known] = places[fresh]
-        self._keep(large.take(pa.array(owners)))
 
     def _keep(self, large: pa.Array) -> None:
         ends, data = _parts(large)
@@ -133,12 +143,14 @@ def hashed(ends: Array, data: Array) -> Array:
     padded = np.concatenate([data, np.zeros(8, np.uint8)])
     words: Array = np.ndarray(len(data) + 1, "<u8", padded, strides=(1,))
     waiting = np.flatnonzero((left > 0) & (left <= _LONG))
-    at, left = at[waiting], left[waiting]
+    mixed, at, left = (part if len(waiting) == len(made) else part[waiting] for part in (made, at, left))
     while len(waiting):
-        mixed = made[waiting] ^ (words[at] & _MASKS[np.minimum(left, 8)])
+        mixed ^= words[at] & _MASKS[np.minimum(left, 8)]
         mixed *= _MIX
         mixed ^= mixed >> np.uint64(32)
-        made[waiting] = mixed
-        longer = left > 8
-        waiting, at, left = waiting[longer], at[longer] + 8, left[longer] - 8
+        longer = np.flatnonzero(left > 8)
+        if len(longer) < len(waiting):
+            made[waiting] = mixed
+            waiting, mixed, at, left = waiting[longer], mixed[longer], at[longer], left[longer]
+        at, left = at + 8, left - 8
     return made
