@@ -8,10 +8,12 @@ however large its pane is. Whoever reads a pane finds it as one run, and so does
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from penstock.operators.aggregates.measures import Array, Measure
+from penstock.operators.aggregates.side_by_side import is_large, side_by_side
 from penstock.operators.state import Pages
 
 Pane = tuple[Array, list[Array]]
@@ -117,7 +119,20 @@ def in_order(numbers: Array) -> tuple[Array, Array]:
 
 
 def _order_by_digits(numbers: Array, most: int) -> Array:
-    """Where numbers up to `most` stand, ascending: by their last digits, then by those before, each sort a stable one.
+    """Where numbers up to `most` stand, ascending, equal ones as they came; of many those of both halves at once."""
+    if not is_large(len(numbers)):
+        return _sorted_by_digits(numbers, most)
+
+    def of_half(is_upper: bool) -> Array:
+        at = np.flatnonzero(numbers > most // 2 if is_upper else numbers <= most // 2)
+        order: Array = at[_sorted_by_digits(numbers[at], most)]
+        return order
+
+    return np.concatenate(side_by_side(partial(of_half, False), partial(of_half, True)))
+
+
+def _sorted_by_digits(numbers: Array, most: int) -> Array:
+    """The same by their last digits, then by those before, each sort a stable one.
 
     Of numbers of 16 bits numpy sorts by counting, which is some times faster than by comparing.
     """

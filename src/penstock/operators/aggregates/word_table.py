@@ -5,7 +5,8 @@ batch by value (`encode_close`), and never by their hashes: codes are kept in st
 again, in another process with other hashes, must come to the same state.
 A batch is looked up at once: in rounds, each of which looks at one place of the table for every row that is still
 without a code, as in linear probing. Rows that are new claim an empty place; of several that claim the same the first
-to come wins, and the others look what it is. At most half of the places are taken, so a few rounds do.
+to come wins, and the others look what it is. At most half of the places are taken, so a few rounds do. A row stays in
+that half of the table in which it begins to look, so that the rows of both halves can be looked up at once.
 
 Cost: a few array operations per round over the rows of the batch, whatever is known already; the table is made anew
 when it is full. Kept: the words, and four to eight bytes a code.
@@ -17,11 +18,13 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from penstock.operators.aggregates.growing import Growing
 from penstock.operators.aggregates.measures import Array
+from penstock.operators.aggregates.side_by_side import at_once, is_large, side_by_side
 
 UNKNOWN = -1
 _LEAST = 64
@@ -32,22 +35,21 @@ SEED = np.uint64(int.from_bytes(os.urandom(8)))
 
 
 @dataclass
-class _Added:
-    """What a batch has added to a table that knew so many rows."""
+class _Rows:
+    """A batch that is looked up in a table that knew so many rows before."""
 
+    words: Sequence[Array]
+    hashes: Array
+    found: Array
+    """The codes, of rows that are new by the first of their like in the batch."""
     known: int
-    codes: list[Array] = field(default_factory=list)
-    places: list[Array] = field(default_factory=list)
+    added: list[tuple[Array, Array]] = field(default_factory=list)
+    """Such codes of rows that were new, with their places in the table."""
 
     @property
     def count(self) -> int:
-        """How many rows."""
-        return sum(map(len, self.codes))
-
-    def add(self, codes: Array, places: Array) -> None:
-        """More rows, by what they are until all are found."""
-        self.codes.append(codes)
-        self.places.append(places)
+        """How many rows were new."""
+        return sum(len(codes) for codes, _ in self.added)
 
 
 class WordTable:
@@ -108,53 +110,83 @@ class WordTable:
         known, rows = len(self), len(words[0])
         for kept, given in zip(self.words, words, strict=True):
             kept.append(given)  # until all are found, a row that is new has the code of its own place
-        hashes = _hashed(words)
-        found, waiting = np.empty(rows, np.int64), np.arange(rows)
-        added = _Added(known)
-        places = self._first_places(hashes)
+        batch = _Rows(words, _hashed(words), np.empty(rows, np.int64), known)
+        if known + rows > self._most:
+            empty = np.count_nonzero(self._places[self._first_places(batch.hashes)] < 0)
+            if known + empty > self._most:
+                self._make_room(batch, rows)
+        left = self._look(batch, np.arange(rows))
+        while len(left):
+            self._make_room(batch, len(left))
+            left = self._look(batch, left)
+        return self._in_order(batch)
+
+    def _look(self, batch: _Rows, rows: Array) -> Array:
+        """Find some rows, or add them; those that the table has no room for are left."""
+        places = self._first_places(batch.hashes[rows] if len(rows) < len(batch.hashes) else batch.hashes)
+        room = self._most - batch.known - batch.count
+        if not is_large(len(rows)):
+            return self._look_in(batch, rows, places, room)
+        middle = len(self._places) // 2
+
+        def of_half(is_upper: bool) -> Array:
+            at = np.flatnonzero(places >= middle if is_upper else places < middle)
+            return self._look_in(batch, rows[at], places[at], room)
+
+        return np.concatenate(side_by_side(partial(of_half, False), partial(of_half, True)))
+
+    def _look_in(self, batch: _Rows, waiting: Array, places: Array, room: int) -> Array:
+        """The same, adding no more than there is room for: rows of both halves of the table, or of one."""
+        added = 0
         while len(waiting):
             held = self._places[places]
             empty = np.flatnonzero(held < 0)
             if len(empty):
-                if known + added.count + len(empty) > len(self._places) // 2:
-                    self._make_room(added, len(waiting))
-                    places = self._first_places(hashes[waiting])
-                    continue
-                claimed, own = places[empty], waiting[empty] + known
+                if added + len(empty) > room:
+                    break
+                claimed, own = places[empty], waiting[empty] + batch.known
                 self._places[claimed[::-1]] = own[::-1]  # of several the first to come, which is the last to be put
                 held[empty] = winners = self._places[claimed]
                 won = np.flatnonzero(winners == own)
-                added.add(own[won], claimed[won])
-            found[waiting] = held  # those that are not the same look again
-            left = np.flatnonzero(~self._are(held, words, waiting))
-            waiting, places = waiting[left], (places[left] + 1) & (len(self._places) - 1)
-        return self._in_order(found, added)
+                added += len(won)
+                batch.added.append((own[won], claimed[won]))
+            batch.found[waiting] = held  # those that are not the same look again
+            left = np.flatnonzero(~self._are(held, batch.words, waiting))
+            waiting, places = waiting[left], self._next_places(places[left])
+        return waiting
 
-    def _make_room(self, added: _Added, more: int) -> None:
-        """A larger table, with what has been added to it."""
-        codes = np.concatenate([np.arange(added.known), *added.codes])
-        added.codes = [codes[added.known :]]
-        added.places = [self._rebuild(_room_for(len(codes) + more), codes)[added.known :]]
+    def _make_room(self, batch: _Rows, more: int) -> None:
+        """A larger table, with what a batch has added to it."""
+        codes = np.concatenate([np.arange(batch.known), *(codes for codes, _ in batch.added)])
+        places = self._rebuild(_room_for(len(codes) + more), codes)
+        batch.added = [(codes[batch.known :], places[batch.known :])]
 
-    def _in_order(self, found: Array, added: _Added) -> Array:
+    def _in_order(self, batch: _Rows) -> Array:
         """The codes of a batch: rows that were new get theirs in the order of their coming."""
-        known, count = added.known, added.count
+        known, found, count = batch.known, batch.found, batch.count
         if not count:
             for word in self.words:
                 word.cut(known)
             return found
-        firsts = np.concatenate(added.codes) - known
         is_first = np.zeros(len(found), np.bool_)
-        is_first[firsts] = True
+        for own, _ in batch.added:
+            is_first[own - known] = True
         ordered = np.flatnonzero(is_first)
-        for word in self.words:
-            word.values[known : known + count] = word.values[known:][ordered]
-            word.cut(known + count)
         codes = np.empty(len(found), np.int64)
         codes[ordered] = np.arange(known, known + count)
-        self._places[np.concatenate(added.places)] = codes[firsts]
-        new = np.flatnonzero(found >= known)
-        found[new] = codes[found[new] - known]
+
+        def keep() -> None:
+            for word in self.words:
+                word.values[known : known + count] = word.values[known:][ordered]
+                word.cut(known + count)
+            for own, places in batch.added:
+                self._places[places] = codes[own - known]
+
+        def give() -> None:
+            new = np.flatnonzero(found >= known)
+            found[new] = codes[found[new] - known]
+
+        at_once(len(found), keep, give)
         return found
 
     def _find(self, words: Sequence[Array]) -> Array:
@@ -165,19 +197,19 @@ class WordTable:
             held = self._places[places]
             found[waiting] = held
             left = np.flatnonzero((held >= 0) & ~self._are(held, words, waiting))
-            waiting, places = waiting[left], (places[left] + 1) & (len(self._places) - 1)
+            waiting, places = waiting[left], self._next_places(places[left])
         return found
 
     def encode_one(self, row: Sequence[int]) -> int:
         """The code of one row, which is given one if it has none; without arrays, which cost more than a few rows."""
-        if len(self) >= len(self._places) // 2:
+        if len(self) >= self._most:
             self._rebuild(_room_for(len(self) + 1), np.arange(len(self)))
-        last = len(self._places) - 1
-        place = _hash(row) & last
+        half = len(self._places) // 2 - 1
+        place = _hash(row) & (len(self._places) - 1)
         while (code := int(self._places[place])) >= 0:
             if all(kept.values[code] == word for kept, word in zip(self.words, row, strict=True)):
                 return code
-            place = (place + 1) & last
+            place = place & ~half | (place + 1) & half
         self._places[place] = code = len(self)
         for kept, word in zip(self.words, row, strict=True):
             kept.append(np.array([word], np.int64))
@@ -206,15 +238,26 @@ class WordTable:
             free = np.flatnonzero(held < 0)
             self._places[at[free]] = own[free]
             waiting = waiting[self._places[at] != own]
-            places[waiting] = (places[waiting] + 1) & (size - 1)
+            places[waiting] = self._next_places(places[waiting])
         return places
+
+    @property
+    def _most(self) -> int:
+        """Up to so many rows the table takes, or each half that is looked up by itself: a place is then left in it."""
+        return len(self._places) // 2 - 1
 
     def _first_places(self, hashes: Array) -> Array:
         return (hashes & np.uint64(len(self._places) - 1)).view(np.int64)
 
+    def _next_places(self, places: Array) -> Array:
+        """The places behind these, in the same half of the table."""
+        half = len(self._places) // 2 - 1
+        following: Array = (places & ~half) | ((places + 1) & half)
+        return following
+
 
 def _room_for(rows: int) -> int:
-    return max(_LEAST, 1 << (2 * rows - 1).bit_length())
+    return max(_LEAST, 1 << (2 * rows + 1).bit_length())
 
 
 def _hashed(words: Sequence[Array]) -> Array:
