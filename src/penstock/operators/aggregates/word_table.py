@@ -86,7 +86,7 @@ class WordTable:
         spans = [int(word.max()) - low + 1 for word, low in zip(words, least, strict=True)]
         size = math.prod(spans)
         if size == 1:
-            return np.full(rows, self.encode([word[:1] for word in words])[0])
+            return np.full(rows, self.encode_one(least))
         if size > rows:
             return self.encode(words)
         places = words[0] - least[0]
