@@ -36,7 +36,6 @@ class DistinctValues:
         """All measures of an aggregate."""
         self.columns = {at: m.column for at, m in enumerate(measures) if m.kind == "distinct"}
         types = {at: measures[at].values for at in self.columns}
-        self._where = np.zeros(0, np.int64)  # of a group, where it is among those of the pane that was last looked at
         self._schemas = {at: Schema((Field("g", BIGINT), Field("v", t))) for at, t in types.items() if t is not None}
 
     def pairs(self, at: int, pages: Pages) -> GroupCodes:
@@ -126,10 +125,9 @@ class DistinctValues:
     def alone(self, at: int, pane: int, codes: Array, pages: Pages) -> Array:
         """How many values each group of a pane has in it."""
         groups = self.pairs(at, pages).words(0)[self._of_pane(at, pane, pages)]
-        if len(self._where) <= codes[-1]:
-            self._where = np.empty(int(codes[-1]) * 5 // 4 + 1, np.int64)
-        self._where[codes] = np.arange(len(codes))
-        return np.bincount(self._where[groups], minlength=len(codes))
+        places = np.empty(int(codes[-1]) + 1, np.int64)  # only those of the pane's groups are written and read
+        places[codes] = np.arange(len(codes))
+        return np.bincount(places[groups], minlength=len(codes))
 
     def enter(self, totals: Totals, pane: int, pages: Pages, places: Array) -> None:
         """A pane enters the window; its groups have places in the total."""
