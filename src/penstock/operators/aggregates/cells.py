@@ -52,10 +52,12 @@ class Cells:
             present, places = compress(places)
             cells, numbers = self._by_runs(columns, places * groups + codes, state)
             steps = np.arange(len(present))
-        edges = [*np.searchsorted(cells, steps * groups).tolist(), len(cells)]
-        for at, (place, step) in enumerate(zip(present.tolist(), steps.tolist(), strict=True)):
-            lo, hi = edges[at], edges[at + 1]
-            yield place + first, (cells[lo:hi] - step * groups, _parts(numbers, lo, hi))
+        starts = steps * groups
+        edges = np.append(np.searchsorted(cells, starts), len(cells))
+        cells -= np.repeat(starts, np.diff(edges))
+        ends = edges.tolist()
+        for place, lo, hi in zip(present.tolist(), ends, ends[1:], strict=False):
+            yield place + first, (cells[lo:hi].copy(), _parts(numbers, lo, hi))
 
     def _far_apart(
         self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide

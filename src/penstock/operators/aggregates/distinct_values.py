@@ -179,10 +179,11 @@ class DistinctValues:
 
     # What is no longer needed
 
-    def give_up(self, pane: int, pages: Pages) -> None:
-        """Forget a pane."""
+    def give_up(self, panes: Sequence[int], pages: Pages) -> None:
+        """Forget some panes."""
         for at in self.columns:
-            pages.delete(f"d{at}:{pane}")
+            for pane in panes:
+                pages.delete(f"d{at}:{pane}")
 
     def tidy(self, totals: Totals, live: dict[int, int], panes: Sequence[int], pages: Pages) -> None:
         """Give living pairs new codes when many are of dead ones; `live` says how many there were at the last look."""
