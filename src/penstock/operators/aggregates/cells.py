@@ -85,7 +85,9 @@ class Cells:
 
         first = next((at for at, m in enumerate(self.measures) if m.kind in ("sum", "min", "max")), 0)
         rows, ahead = at_once(
-            len(slots), lambda: gathered(self.measures[0]), lambda: gathered(self.measures[first]) if first else None
+            len(slots) if first else 0,  # alone it is not handed over
+            lambda: gathered(self.measures[0]),
+            lambda: gathered(self.measures[first]) if first else None,
         )
         cells = np.flatnonzero(rows)
         all_there = len(cells) == size
@@ -120,7 +122,8 @@ class Cells:
                     found[at] = measure.gather_runs(starts, len(slots), values, valid, wide=wide)
             return found
 
-        others, moments = at_once(len(slots), partial(gathered, moments=False), partial(gathered, moments=True))
+        large = len(slots) if any(m.kind == "moments" for m in self.measures) else 0
+        others, moments = at_once(large, partial(gathered, moments=False), partial(gathered, moments=True))
         found = others | moments
         return ordered[starts], [found.get(at, found[0]) for at in range(len(self.measures))]
 
