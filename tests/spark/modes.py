@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -23,7 +24,9 @@ QUICK = {
     ),
 }
 """Plans that run once do not pay for being compiled twice, nor a small heap for collectors with threads."""
+ROOT = Path(__file__).parents[2]
 ON_CLUSTER = {
+    "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     "spark.executor.memory": "768m",
     "spark.executor.cores": "1",
     "spark.driver.bindAddress": "127.0.0.1",

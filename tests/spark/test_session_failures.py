@@ -100,14 +100,19 @@ def refusing_sink(frame: Any, number: int) -> None:
     raise SourceError("The table is locked.", where="table x", got="a lock", hint="unlock it")
 
 
-def boom(value: int) -> int:
-    raise ValueError(f"boom at {value}")
+def failing() -> Callable[[int], int]:
+    """Made here, so that workers on other machines get it by value."""
+
+    def boom(value: int) -> int:
+        raise ValueError(f"boom at {value}")
+
+    return boom
 
 
 CASES: dict[str, tuple[str, Callable[[Any], Any], Any, str, str]] = {
     "function": (
         "json",
-        lambda f: f.withColumn("t", F.udf(boom, "bigint")("t")),
+        lambda f: f.withColumn("t", F.udf(failing(), "bigint")("t")),
         None,
         "ValueError: boom at 1",
         "in boom",

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import penstock as pk
 from penstock.model.batch import Batch, table_of
 from penstock.model.elements import linear
+from penstock.model.plain import encode
 from penstock.model.time import END_OF_TIME
-from penstock.operators.aggregates import columnar, distinct_values
+from penstock.operators.aggregates import columnar, distinct_values, group_codes, pane_numbers, side_by_side
 from penstock.operators.aggregates.columnar import ColumnarAggregate
 
 few, many = st.sampled_from("abc"), st.integers(0, 9999).map(str)
@@ -70,6 +71,32 @@ def test_every_form_of_a_batch_comes_to_the_same(
             if part:
                 aggregate.process(0, Batch(schema, made) if as_rows else Batch(schema, table=table_of(schema, made)))
         assert results(aggregate) == by_hand([*first, *second], length, slide)
+
+
+@pytest.mark.parametrize("keys", [3, 10_000])
+@pytest.mark.parametrize(("length", "slide"), [(6, 2), (4, 4)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_batch_in_halves_comes_to_the_same_state_as_whole(length: int, slide: int, keys: int, seed: int) -> None:
+    numbers = np.random.default_rng(seed).integers(0, [40, keys, 9], (300, 3)).tolist()
+    given_rows = [(t, f"k{k}", v) for t, k, v in numbers]
+    kept, found = [], []
+    for large in (8, 1000):
+        aggregate, schema = operator(length, slide, f"{DISTINCT}, stddev(v) AS sd")
+        with (
+            mock.patch.object(side_by_side, "LARGE", large),
+            mock.patch.object(side_by_side._OTHER, "is_of_use", True),
+            mock.patch.object(pane_numbers, "MANY", large),
+            mock.patch.object(group_codes, "MANY_ROWS", large),
+        ):
+            for start in (0, 100):
+                part = in_order(schema, given_rows[start : start + 200])
+                aggregate.process(0, Batch(schema, table=table_of(schema, part)))
+            pages = aggregate.pages
+            kept.append({key: encode(aggregate.to_plain(key, pages.get(key))) for key in pages.keys()})  # noqa: SIM118
+            found.append(results(aggregate))
+    assert kept[0] == kept[1]
+    assert found[0] == found[1]
+    assert [row[:8] for row in found[0]] == by_hand([*given_rows[:200], *given_rows[100:]], length, slide)
 
 
 @pytest.mark.parametrize(("length", "slide"), [(6, 2), (4, 4), (5, 3), (2, 5)])

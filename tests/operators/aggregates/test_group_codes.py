@@ -16,9 +16,10 @@ from penstock.model.batch import table_of
 from penstock.model.elements import Punctuation
 from penstock.model.plain import decode, encode
 from penstock.model.schema import Schema, schema_of
-from penstock.operators.aggregates import group_codes, text_codes, word_table
+from penstock.operators.aggregates import group_codes, side_by_side, text_codes, word_table
 from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.aggregates.group_codes import GroupCodes
+from penstock.operators.aggregates.growing import Growing
 from penstock.operators.aggregates.word_table import UNKNOWN, WordTable
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -42,8 +43,8 @@ def batches(types: tuple[str, ...]) -> st.SearchStrategy[list[list[Any]]]:
     return st.lists(st.lists(row, min_size=1, max_size=30), min_size=1, max_size=4)
 
 
-def same_hash(ends: Any, data: Any) -> Any:
-    return np.full(len(ends) - 1, 7, np.uint64)
+def same_hash(hash_: int) -> Any:
+    return lambda ends, data: np.full(len(ends) - 1, hash_, np.uint64)
 
 
 @pytest.mark.parametrize("types", SCHEMAS, ids=str)
@@ -63,25 +64,28 @@ def test_codes_are_the_same_in_every_process(types: tuple[str, ...], data: st.Da
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("large", [1, 1000], ids=["in halves", "whole"])
 @given(given_rows=st.lists(st.lists(st.integers(-300, 300), min_size=1, max_size=400), min_size=1, max_size=3))
-def test_codes_are_in_the_order_of_first_coming(given_rows: list[list[int]]) -> None:
+def test_codes_are_in_the_order_of_first_coming(large: int, given_rows: list[list[int]]) -> None:
     table, known = WordTable(1), dict[int, int]()
     for rows in given_rows:
         for row in rows:
             known.setdefault(row, len(known))
-        assert table.encode([np.array(rows)]).tolist() == [known[row] for row in rows]
+        with mock.patch.object(side_by_side, "LARGE", large):
+            assert table.encode([np.array(rows)]).tolist() == [known[row] for row in rows]
     assert table.encode([np.array([*known, 1000])], adds=False).tolist() == [*known.values(), UNKNOWN]
     assert table.words[0].values.tolist() == list(known)
 
 
-@pytest.mark.parametrize("collide", [False, True])
+@pytest.mark.parametrize("collide", [None, 0, 7])
 @pytest.mark.parametrize("types", SCHEMAS, ids=str)
 @given(data=st.data())
 def test_two_rows_have_the_same_code_exactly_if_they_are_the_same(
-    types: tuple[str, ...], collide: bool, data: st.DataObject
+    types: tuple[str, ...], collide: int | None, data: st.DataObject
 ) -> None:
+    """Also if all texts have one hash, which may be that of null."""
     schema, codes, known = schema_with(types), GroupCodes(schema_with(types)), {}
-    with mock.patch.object(text_codes, "hashed", same_hash if collide else text_codes.hashed):
+    with mock.patch.object(text_codes, "hashed", text_codes.hashed if collide is None else same_hash(collide)):
         for rows in data.draw(batches(types)):
             columns = table_of(schema, rows).columns if types else []
             for row, code in zip(rows, codes.encode(columns, len(rows)).tolist(), strict=True):
@@ -169,6 +173,46 @@ def test_texts_that_are_nearly_all_the_same(usual: str, start: int, others: list
         texts[at] = text
     column = pa.chunked_array([pa.array(texts, pa.string())[start:]])
     codes = GroupCodes(schema_with(("string",)))
-    with mock.patch.object(group_codes, "MANY_ROWS", 20):
+    with mock.patch.object(group_codes, "MANY_ROWS", 20), mock.patch.object(side_by_side, "LARGE", 20):
         found = codes.encode([column], len(column)).tolist()
     assert [codes.keys[code] for code in found] == [(text,) for text in texts[start:]]
+
+
+@pytest.mark.parametrize("collide", [False, True])
+@given(parts=st.lists(st.lists(st.none() | VALUES["string"], min_size=1, max_size=40), min_size=1, max_size=3))
+def test_texts_that_are_nearly_all_different_have_the_codes_that_they_have_among_others(
+    collide: bool, parts: list[list[str | None]]
+) -> None:
+    hashes = same_hash(7) if collide else text_codes.hashed
+    found = []
+    for differs in (False, True):
+        codes = GroupCodes(schema_with(("string",)))
+        with (
+            mock.patch.object(text_codes, "hashed", hashes),
+            mock.patch.object(group_codes, "_are_different", lambda values, said=differs: said),
+            mock.patch.object(side_by_side, "LARGE", 8),
+        ):
+            found.append([codes.encode([pa.array(part, pa.string())], len(part)).tolist() for part in parts])
+        assert [[codes.keys[code] for code in own] for own in found[-1]] == [[(t,) for t in part] for part in parts]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("keys", "different"), [(10, False), (4000, False), (10**6, True)])
+def test_of_many_texts_it_is_seen_whether_they_are_different(keys: int, different: bool) -> None:
+    column = pa.array(np.random.default_rng(1).integers(0, keys, 65_536)).cast(pa.string())
+    assert group_codes._are_different(column) is different
+    assert not group_codes._are_different(column[:100])
+
+
+@given(st.lists(st.tuples(st.integers(1, 40), st.floats(0, 1)), max_size=8))
+def test_an_array_that_is_cut_keeps_its_first_numbers_and_no_more_room(
+    steps: list[tuple[int, float]],
+) -> None:
+    grown, expected = Growing(np.int64), list[int]()
+    for more, share in steps:
+        expected += range(more)
+        grown.append(np.arange(more))
+        del expected[int(len(expected) * share) :]
+        grown.cut(len(expected))
+        assert grown.values.tolist() == expected
+        assert len(grown.values.base) <= max(len(expected) * 5 // 4, 16)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.operators.aggregates import pane_numbers, side_by_side
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.aggregates.pane_numbers import Pane, different, in_order, put_in_pane, read_pane, runs_of
 from penstock.operators.state import MemoryPages
@@ -38,9 +41,11 @@ def test_runs_come_to_the_same_as_one(runs: list[dict[int, int]], wide_from: int
     assert most.tolist() == [max(v) for v in expected.values()]
 
 
-@given(st.lists(st.sampled_from([0, 1, 5, 2**40, 2**62]), min_size=1))
-def test_numbers_in_order_say_where_they_stood(numbers: list[int]) -> None:
-    ordered, order = in_order(np.array(numbers))
+@pytest.mark.parametrize("many", [1, pane_numbers.MANY], ids=["by digits", "by comparing"])
+@given(st.lists(st.sampled_from([0, 1, 5, 2**16, 2**17 - 1, 2**40, 2**40 + 1, 2**62]), min_size=1))
+def test_numbers_in_order_say_where_they_stood(many: int, numbers: list[int]) -> None:
+    with mock.patch.object(pane_numbers, "MANY", many), mock.patch.object(side_by_side, "LARGE", 4):
+        ordered, order = in_order(np.array(numbers))
     assert ordered.tolist() == sorted(numbers)
     assert order.tolist() == sorted(range(len(numbers)), key=lambda at: numbers[at])
 

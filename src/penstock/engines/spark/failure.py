@@ -26,7 +26,14 @@ _CONTINUED = " " * 9
 _JAVA = re.compile(r"^(?:: |Caused by: )(?P<type>[\w.$]+)(?:: (?P<text>.*))?$", re.MULTILINE)
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\] ")
 _PLACE = re.compile(r'^ +File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)$')
-_WRAPPERS = ("PythonException", "Py4JJavaError", "Py4JException", "StreamingQueryException", "SparkConnectException")
+_WRAPPERS = (
+    "PythonException",
+    "Py4JJavaError",
+    "Py4JException",
+    "StreamingQueryException",
+    "SparkConnectException",
+    "SparkException",
+)
 _WRAPPING = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "PYTHON_EXCEPTION")
 _OTHER_PYTHON = re.compile(r"No module named '(penstock|pyarrow|pandas|numpy)|PYTHON_VERSION_MISMATCH")
 

@@ -299,12 +299,13 @@ def _parquet(
     reader = spark.read.option("recursiveFileLookup", "true").option("mergeSchema", str(len(files) > 1).lower())
     try:
         frame = reader.parquet(*paths)
+        found = frame.schema  # over Spark Connect nobody has looked before this
     except SPARK_ERRORS:  # it tells of the footers; Arrow may read them, or tells of the file
         return _by_arrow(spark, files, time, declared, time_format)
     if declared is not None:
         _require(declared, frame.columns, "parquet")
         return Files(declared, frame)
-    return Files(timed(schema_from_spark(frame.schema), time, time_format), frame)
+    return Files(timed(schema_from_spark(found), time, time_format), frame)
 
 
 @dataclass(frozen=True)

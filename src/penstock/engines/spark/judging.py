@@ -42,11 +42,14 @@ from penstock.runtime.builder import Builder
 from penstock.runtime.graph import QueryGraph
 from penstock.runtime.showing import Showing
 from penstock.runtime.side_outputs import SideOutputs
-from penstock.storage.files import place_of
+from penstock.storage.files import Place, place_of
+from penstock.storage.home import LOG
 from penstock.storage.log import RecordLog
 
 BATCH = "streaming.sql.batchId"
 """The property of a task under which Spark says which micro-batch it works for."""
+NOTE = "at_work.json"
+"""The file of a query's home that says so where Spark does not."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,15 @@ class JudgingMapper:
     reader: PartReader
     late: Schema
     """The columns of late rows."""
-    log: str
-    """Where the records of the run are."""
+    home: str
+    """Where the query lives, and with it the records of the run."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow`."""
         task = TaskContext.get()
         assert task is not None
-        before = recorded(self.log, self.source.name, task.getLocalProperty(BATCH))
+        batch = task.getLocalProperty(BATCH)
+        before = recorded(self.home, self.source.name, noted(self.home) if batch is None else int(batch))
         yield from self.judged(batches, before, task.partitionId())
 
     def judged(self, batches: Iterable[pa.RecordBatch], before: dict[str, Any], task: int) -> Iterator[pa.RecordBatch]:
@@ -149,15 +153,33 @@ class Way:
             yield output(OPERATORS, dump(more))
 
 
-def recorded(log: str, stream: str, batch: str | None) -> dict[str, Any]:
-    """What a stream's entrance had remembered before a micro-batch, as its pages."""
-    if batch is None:
-        raise InternalError("Spark does not say which micro-batch a task works for.", where=stream, got=BATCH)
-    if int(batch) == 0:
-        return {}
-    before = int(batch) - 1
+def note(home: Place, batch: int) -> None:
+    """Write down which micro-batch is at work, for tasks that Spark does not tell.
+
+    Over Spark Connect a micro-batch is evaluated at the request of the process that writes it, and its tasks have no
+    properties of the streaming query.
+    """
+    (home / NOTE).write_json({"batch": batch})
+
+
+def noted(home: str) -> int:
+    """Which micro-batch is at work, as it was written down."""
+    file = place_of(home) / NOTE
     try:
-        record = RecordLog(place_of(log)).read(before)  # records are put one per micro-batch, and have its number
+        return int(file.read_json()["batch"])
+    except FileNotFoundError:
+        raise InternalError(
+            "Spark does not say which micro-batch a task works for.", where=str(file), got=f"no {BATCH}"
+        ) from None
+
+
+def recorded(home: str, stream: str, batch: int) -> dict[str, Any]:
+    """What a stream's entrance had remembered before a micro-batch, as its pages."""
+    if batch == 0:
+        return {}
+    log, before = place_of(home) / LOG, batch - 1
+    try:
+        record = RecordLog(log).read(before)  # records are put one per micro-batch, and have its number
     except FileNotFoundError:
         raise _other_moment(log, f"micro-batch {batch} begins, and that before it has no record") from None
     if record.batch != before:
@@ -165,10 +187,10 @@ def recorded(log: str, stream: str, batch: str | None) -> dict[str, Any]:
     return tracked(record, stream)
 
 
-def _other_moment(log: str, got: str) -> CheckpointError:
+def _other_moment(log: Place, got: str) -> CheckpointError:
     return CheckpointError(
         "The checkpoint and the log of this query are not of the same moment.",
-        where=log,
+        where=str(log),
         got=got,
         hint="a record was deleted while the query ran; restore it from a copy, or start over with another flow path",
     )

@@ -42,7 +42,9 @@ def loaded(spark: Any, reader: Any, name: str) -> Any:
     """The DataFrame of a reader, under a name where that can be."""
     try:
         if not can_name(spark):
-            return reader.load()
+            frame = reader.load()
+            frame.schema  # noqa: B018 - over Spark Connect nobody has looked before this
+            return frame
         with served(spark, lambda: {} if names_are_on(spark) else {EVOLUTION: "true"}):
             return reader.name(name.lower()).load()
     except PySparkException as error:

@@ -39,7 +39,6 @@ from penstock.plan.nodes import Source
 from penstock.plan.physical import Physical
 from penstock.storage.files import Place
 from penstock.storage.folders import Staging
-from penstock.storage.home import LOG
 
 CONTROL_FOLDER = "control"
 
@@ -140,8 +139,8 @@ class Hosted:
             mapper: Mapper | JudgingMapper
             if self.planned.stages:
                 assert self.home is not None
-                log = (self.home / LOG).uri
-                mapper = JudgingMapper(self.planned, node, self.catalog, self.buckets, reader, self.late_schema, log)
+                home = self.home.uri
+                mapper = JudgingMapper(self.planned, node, self.catalog, self.buckets, reader, self.late_schema, home)
             else:
                 mapper = Mapper(node, self.catalog, entrance.distribution.keys, self.buckets, reader)
             frames.append(read_with_made(source, made, self.catalog).mapInArrow(_function(mapper), PACKED))

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.bucket_promises import BucketPromises
+from penstock.engines.spark.judging import note
 from penstock.engines.spark.staging import staged_file
 from penstock.engines.spark.statistics import OPERATORS, summed
 from penstock.engines.spark.streaming import rows_of
@@ -63,6 +64,8 @@ class Writer:
 
     def __call__(self, tagged: DataFrame, batch: int) -> None:
         """For `foreachBatch`."""
+        if "connect" in type(tagged).__module__.split("."):
+            note(self.home.place, batch)
         last = self.log.last()
         if last is not None and batch == last.batch:
             tagged.write.format("noop").mode("overwrite").save()

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from penstock.model.batch import Batch
 from penstock.operators.aggregates.measures import Array, Measure, values_of
-from penstock.operators.aggregates.moments import Known
+from penstock.operators.aggregates.moments import NOTHING_KNOWN, Known
 from penstock.operators.aggregates.pane_numbers import Pane, compress, in_order
+from penstock.operators.aggregates.side_by_side import at_once
 from penstock.operators.aggregates.slide import Slide
 
 Columns = dict[int | None, tuple[Array | None, Array | None]]
@@ -50,10 +52,12 @@ class Cells:
             present, places = compress(places)
             cells, numbers = self._by_runs(columns, places * groups + codes, state)
             steps = np.arange(len(present))
-        edges = [*np.searchsorted(cells, steps * groups).tolist(), len(cells)]
-        for at, (place, step) in enumerate(zip(present.tolist(), steps.tolist(), strict=True)):
-            lo, hi = edges[at], edges[at + 1]
-            yield place + first, (cells[lo:hi] - step * groups, _parts(numbers, lo, hi))
+        starts = steps * groups
+        edges = np.append(np.searchsorted(cells, starts), len(cells))
+        cells -= np.repeat(starts, np.diff(edges))
+        ends = edges.tolist()
+        for place, lo, hi in zip(present.tolist(), ends, ends[1:], strict=False):
+            yield place + first, (cells[lo:hi].copy(), _parts(numbers, lo, hi))
 
     def _far_apart(
         self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide
@@ -75,18 +79,27 @@ class Cells:
                 state.weigh(last, max(abs(int(values.min())), abs(int(values.max()))) * len(values))
 
     def _by_slots(self, columns: Columns, slots: Array, size: int, state: Slide) -> Pane:
-        rows = self.measures[0].gather(slots, size, None, None, wide=False)
+        def gathered(measure: Measure, known: Known = NOTHING_KNOWN) -> Array:
+            values, valid = columns.get(measure.column, (None, None))
+            return measure.gather(slots, size, values, valid, wide=state.is_wide(measure), known=known)
+
+        first = next((at for at, m in enumerate(self.measures) if m.kind in ("sum", "min", "max")), 0)
+        rows, ahead = at_once(
+            len(slots) if first else 0,  # alone it is not handed over
+            lambda: gathered(self.measures[0]),
+            lambda: gathered(self.measures[first]) if first else None,
+        )
         cells = np.flatnonzero(rows)
         all_there = len(cells) == size
         numbers: list[Array] = [rows if all_there else rows[cells]]
         sums: dict[int | None, Array] = {}
-        for measure in self.measures[1:]:
-            values, valid = columns.get(measure.column, (None, None))
+        for at, measure in enumerate(self.measures[1:], 1):
+            valid = columns.get(measure.column, (None, None))[1]
             if measure.kind == "distinct" or (measure.kind == "count" and valid is None):
                 numbers.append(numbers[0])
                 continue
             known = Known(None if valid is not None else rows, sums.get(measure.column))
-            made = measure.gather(slots, size, values, valid, wide=state.is_wide(measure), known=known)
+            made = ahead if at == first and ahead is not None else gathered(measure, known)
             if measure.kind == "sum" and made.dtype == np.int64:
                 sums[measure.column] = made
             numbers.append(made if all_there else made[cells])
@@ -98,15 +111,21 @@ class Cells:
         sorted_columns = {
             c: tuple([None if part is None else part[order] for part in parts]) for c, parts in columns.items()
         }
-        numbers: list[Array] = []
-        for measure in self.measures:
-            values, valid = sorted_columns.get(measure.column, (None, None))
-            if measure.kind == "distinct" or (measure.kind == "count" and valid is None):
-                numbers.append(numbers[0])
-            else:
-                wide = state.is_wide(measure)
-                numbers.append(measure.gather_runs(starts, len(slots), values, valid, wide=wide))
-        return ordered[starts], numbers
+
+        def gathered(*, moments: bool) -> dict[int, Array]:
+            found: dict[int, Array] = {}
+            for at, measure in enumerate(self.measures):
+                values, valid = sorted_columns.get(measure.column, (None, None))
+                as_rows = at and (measure.kind == "distinct" or (measure.kind == "count" and valid is None))
+                if not as_rows and (measure.kind == "moments") == moments:
+                    wide = state.is_wide(measure)
+                    found[at] = measure.gather_runs(starts, len(slots), values, valid, wide=wide)
+            return found
+
+        large = len(slots) if any(m.kind == "moments" for m in self.measures) else 0
+        others, moments = at_once(large, partial(gathered, moments=False), partial(gathered, moments=True))
+        found = others | moments
+        return ordered[starts], [found.get(at, found[0]) for at in range(len(self.measures))]
 
 
 def _starts(ordered: Array) -> Array:

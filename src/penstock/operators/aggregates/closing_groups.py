@@ -119,7 +119,7 @@ class GroupsPart:
         sliding.drop(state.totals, pane, self.among, (codes[at], [n[at] for n in numbers]), pages)
         if len(at) == len(codes):
             pages.delete(f"p{pane}")
-            sliding.values.give_up(pane, pages)
+            sliding.values.give_up([pane], pages)
             state.panes.remove(pane)
             state.pass_weight(pane)
         else:

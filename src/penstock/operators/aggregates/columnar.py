@@ -336,9 +336,10 @@ class ColumnarAggregate(Operator):
     def _give_up(self, state: Slide, first_needed: int) -> None:
         """Forget the panes that no open window holds, and the codes of groups that are in no pane any more."""
         self.sliding.retire(state.totals, state.panes, first_needed, len(self.codes), self.pages)
-        for pane in state.give_up(first_needed):
+        gone = state.give_up(first_needed)
+        for pane in gone:
             self.pages.delete(f"p{pane}")
-            self.sliding.values.give_up(pane, self.pages)
+        self.sliding.values.give_up(gone, self.pages)
         self._tidy(state)
 
     def _tidy(self, state: Slide) -> None:

@@ -125,7 +125,9 @@ class DistinctValues:
     def alone(self, at: int, pane: int, codes: Array, pages: Pages) -> Array:
         """How many values each group of a pane has in it."""
         groups = self.pairs(at, pages).words(0)[self._of_pane(at, pane, pages)]
-        return np.bincount(np.searchsorted(codes, groups), minlength=len(codes))
+        places = np.empty(int(codes[-1]) + 1, np.int64)  # only those of the pane's groups are written and read
+        places[codes] = np.arange(len(codes))
+        return np.bincount(places[groups], minlength=len(codes))
 
     def enter(self, totals: Totals, pane: int, pages: Pages, places: Array) -> None:
         """A pane enters the window; its groups have places in the total."""
@@ -177,10 +179,11 @@ class DistinctValues:
 
     # What is no longer needed
 
-    def give_up(self, pane: int, pages: Pages) -> None:
-        """Forget a pane."""
+    def give_up(self, panes: Sequence[int], pages: Pages) -> None:
+        """Forget some panes."""
         for at in self.columns:
-            pages.delete(f"d{at}:{pane}")
+            for pane in panes:
+                pages.delete(f"d{at}:{pane}")
 
     def tidy(self, totals: Totals, live: dict[int, int], panes: Sequence[int], pages: Pages) -> None:
         """Give living pairs new codes when many are of dead ones; `live` says how many there were at the last look."""

@@ -29,6 +29,8 @@ Column: TypeAlias = "pa.ChunkedArray | pa.Array"
 FEW_KEYS = 64
 MANY_ROWS = 4096
 """From so many on it is worth looking whether all rows have the same key."""
+SAMPLED, ALL_BUT = 16, 0.9
+"""Of texts one in so many are looked at, and whether they are different but for as many as these leave."""
 MOST_REMEMBERED = 1 << 14
 _UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 
@@ -138,6 +140,8 @@ class GroupCodes:
             whole = _one_chunk(column)
             if _is_constant(whole):
                 return np.full(len(whole), texts.encode(_as_text(whole[:1]), adds=adds)[0]), None
+            if _are_different(whole):
+                return texts.encode(_as_text(whole), adds=adds), None
             values, indices = _distinct(whole)
             return texts.encode(_as_text(values), adds=adds)[indices], None
         if not column.null_count:
@@ -264,6 +268,12 @@ def _is_constant(values: pa.Array) -> bool:
     first = values[0]
     is_likely = first == values[len(values) // 2] == values[-1]
     return bool(is_likely and pc.all(pc.equal(values, first)).as_py())
+
+
+def _are_different(values: pa.Array) -> bool:
+    """Whether nearly all of many values are different ones: then it does not pay to find those that are not."""
+    sample = values[: len(values) // SAMPLED]
+    return len(values) >= MANY_ROWS and pc.count_distinct(sample, mode="all").as_py() > ALL_BUT * len(sample)
 
 
 def _distinct(values: pa.Array) -> tuple[pa.Array, Array]:

@@ -30,8 +30,17 @@ class Growing:
         """More numbers behind."""
         end = self._count + len(values)
         if end > len(self._room):
-            room = np.empty(max(end + end // 4, _LEAST), self._room.dtype)
-            room[: self._count] = self.values
-            self._room = room
+            self._make_room(max(end + end // 4, _LEAST))
         self._room[self._count : end] = values
         self._count = end
+
+    def cut(self, count: int) -> None:
+        """Only the first ones stay, in no more room than if the others had not come."""
+        self._count = count
+        if len(self._room) > max(count + count // 4, _LEAST):
+            self._make_room(max(count + count // 8, _LEAST))
+
+    def _make_room(self, size: int) -> None:
+        room = np.empty(size, self._room.dtype)
+        room[: self._count] = self.values
+        self._room = room

@@ -1,8 +1,8 @@
 """Texts as small numbers, all of a batch at once.
 
 Each different text that has come has a code. A text is looked up by a hash of its bytes, and what is found is compared
-with it byte by byte, so that texts of the same hash are told apart: the second one of a hash goes under the hash and 1,
-and so on.
+with it byte by byte. Under a hash there is one text; another one of the same hash goes under the number that comes
+after it, if that is free, and so on. Null goes by 0 and an empty text, and is told apart from that too.
 
 Cost: some array operations per eight bytes of the texts that are looked up, whatever is known already. Kept: the bytes,
 where each text begins, and what the table of hashes takes.
@@ -10,7 +10,7 @@ where each text begins, and what the table of hashes takes.
 
 from __future__ import annotations
 
-from collections import Counter
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -20,11 +20,13 @@ import pyarrow.compute as pc
 
 from penstock.operators.aggregates.growing import Growing
 from penstock.operators.aggregates.measures import Array
+from penstock.operators.aggregates.side_by_side import at_once, is_large, side_by_side
 from penstock.operators.aggregates.word_table import SEED, UNKNOWN, WordTable
 
 _LONG = 512
-_OF_NULL = -1
-"""Under which null goes, besides the hash 0; texts go under 0 and more."""
+_HALF = 1 << 63
+_NEXT = 0x6A09E667F3BCC909
+"""What is added to a hash under which there is another text."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
 
@@ -35,7 +37,7 @@ class TextCodes:
     def __init__(self, arrow: pa.DataType) -> None:
         """`arrow` is text or binary."""
         self._large = pa.large_binary() if pa.types.is_binary(arrow) else pa.large_string()
-        self._table = WordTable(2)
+        self._table = WordTable(1)
         self._ends, self._bytes = Growing(np.int64), Growing(np.uint8)
         self._ends.append(np.zeros(1, np.int64))
         self._null = UNKNOWN
@@ -47,38 +49,53 @@ class TextCodes:
     def fill(self, texts: pa.Array) -> None:
         """Give texts, of which no two are the same, codes in their order; there were none before."""
         large, hashes, nulls = self._hashed(texts)
-        ordinals = np.where(nulls, _OF_NULL, 0)
-        _, firsts = np.unique(hashes, return_index=True)
-        if len(firsts) < len(texts):
-            seen: Counter[int] = Counter()
-            for at in np.flatnonzero(~nulls).tolist():
-                ordinals[at] = seen[hashes[at]]
-                seen[hashes[at]] += 1
-        self._table.fill([hashes, ordinals])
+        self._table.encode([hashes])
+        if len(self._table) < len(texts):
+            self._table = WordTable(1)
+            self._table.fill([_apart(hashes)])
         self._keep(large)
-        if nulls.any():
+        if texts.null_count:
             self._null = int(np.flatnonzero(nulls)[0])
 
     def encode(self, texts: pa.Array, *, adds: bool = True) -> Array:
         """The code of every text; one that has none is given one, or is `UNKNOWN`."""
         large, hashes, nulls = self._hashed(texts)
-        codes = np.full(len(texts), UNKNOWN, np.int64)
+        codes = np.empty(len(texts), np.int64)
         waiting = np.arange(len(texts))
-        same_hash = 0
         while len(waiting):
-            ordinals = np.where(nulls[waiting], _OF_NULL, same_hash)
             known = len(self._table)
-            found = self._table.encode([hashes[waiting], ordinals], adds=adds)
-            self._add(large, waiting, found, known)
-            waiting, found = waiting[found != UNKNOWN], found[found != UNKNOWN]
-            asked = large if len(waiting) == len(large) else large.take(pa.array(waiting))
-            equal = np.asarray(pc.equal(asked, self._kept().take(pa.array(found))).to_numpy(zero_copy_only=False))
-            codes[waiting[equal]] = found[equal]
-            waiting = waiting[~equal]
-            same_hash += 1
-        if self._null == UNKNOWN and nulls.any():
-            self._null = int(codes[nulls][0])
+            found = self._table.encode([hashes if len(waiting) == len(hashes) else hashes[waiting]], adds=adds)
+            codes[waiting] = found
+            others = self._others(large, nulls, waiting, found, known)
+            waiting = others[~self._are(large, nulls, others, codes[others])]
+            hashes[waiting] += _NEXT
         return codes
+
+    def _others(self, large: pa.Array, nulls: Array, places: Array, codes: Array, known: int) -> Array:
+        """The places of texts whose code was there before them; other texts that have one now are kept."""
+        if len(self._table) == known:
+            return np.asarray(places[codes != UNKNOWN])
+        fresh = np.flatnonzero(codes >= known)[::-1]
+        owners = np.empty(len(self._table) - known, np.int64)
+        owners[codes[fresh] - known] = places[fresh]  # of several for one code the first, which is the last to be put
+        is_other = np.zeros(len(large), np.bool_)
+        is_other[places] = True
+        is_other[owners] = False
+        self._keep(large.take(pa.array(owners)) if len(owners) < len(large) else large)
+        null = np.flatnonzero(nulls[owners])
+        if len(null):
+            self._null = known + int(null[0])
+        return np.flatnonzero(is_other)
+
+    def _are(self, large: pa.Array, nulls: Array, places: Array, codes: Array) -> Array:
+        """Whether the texts at some places are those of these codes."""
+        asked, kept = at_once(
+            len(places),
+            lambda: large if len(places) == len(large) else large.take(pa.array(places)),
+            lambda: self._kept().take(pa.array(codes)),
+        )
+        same = np.asarray(pc.equal(asked, kept).to_numpy(zero_copy_only=False))
+        return np.asarray(same & (nulls[places] == (codes == self._null)))
 
     def _hashed(self, texts: pa.Array) -> tuple[pa.Array, Array, Array]:
         """The texts with wide offsets, their hashes, and which are null."""
@@ -88,15 +105,6 @@ class TextCodes:
         hashes = hashed(*_parts(large)).view(np.int64)
         hashes[nulls] = 0
         return large, hashes, nulls
-
-    def _add(self, large: pa.Array, places: Array, codes: Array, known: int) -> None:
-        """Keep the texts of codes that were not known; of several for one code, any."""
-        fresh = codes >= known
-        if not fresh.any():
-            return
-        owners = np.empty(len(self._table) - known, np.int64)
-        owners[codes[fresh] - known] = places[fresh]
-        self._keep(large.take(pa.array(owners)))
 
     def _keep(self, large: pa.Array) -> None:
         ends, data = _parts(large)
@@ -123,22 +131,44 @@ def _parts(texts: pa.Array) -> tuple[Array, Array]:
     return ends - ends[0], np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
 
 
+def _apart(hashes: Array) -> Array:
+    """Under what texts go whose hashes are these, one after the other."""
+    taken = dict[int, None]()
+    for hash_ in hashes.tolist():
+        number = hash_
+        while number in taken:
+            number = (number + _NEXT + _HALF) % (2 * _HALF) - _HALF
+        taken[number] = None
+    return np.array(list(taken), np.int64)
+
+
 def hashed(ends: Array, data: Array) -> Array:
     """A number for each text, by its bytes: eight at a time, and those of long ones by themselves."""
+    padded = np.concatenate([data, np.zeros(8, np.uint8)])
+    words: Array = np.ndarray(len(data) + 1, "<u8", padded, strides=(1,))
+    if not is_large(len(ends)):
+        return _mixed(ends, words, data)
+    half = len(ends) // 2
+    parts = ends[: half + 1], ends[half:]
+    return np.concatenate(side_by_side(*(partial(_mixed, part, words, data) for part in parts)))
+
+
+def _mixed(ends: Array, words: Array, data: Array) -> Array:
+    """The same; `words` are the eight bytes from each place on."""
     at, left = ends[:-1], np.diff(ends)
     made = (left.view(np.uint64) + np.uint64(1)) * _MIX ^ SEED
     for long in np.flatnonzero(left > _LONG).tolist():
         digest = blake2b(data[ends[long] : ends[long + 1]].tobytes(), digest_size=8).digest()
         made[long] = int.from_bytes(digest, "little")
-    padded = np.concatenate([data, np.zeros(8, np.uint8)])
-    words: Array = np.ndarray(len(data) + 1, "<u8", padded, strides=(1,))
     waiting = np.flatnonzero((left > 0) & (left <= _LONG))
-    at, left = at[waiting], left[waiting]
+    mixed, at, left = (part if len(waiting) == len(made) else part[waiting] for part in (made, at, left))
     while len(waiting):
-        mixed = made[waiting] ^ (words[at] & _MASKS[np.minimum(left, 8)])
+        mixed ^= words[at] & _MASKS[np.minimum(left, 8)]
         mixed *= _MIX
         mixed ^= mixed >> np.uint64(32)
-        made[waiting] = mixed
-        longer = left > 8
-        waiting, at, left = waiting[longer], at[longer] + 8, left[longer] - 8
+        longer = np.flatnonzero(left > 8)
+        if len(longer) < len(waiting):
+            made[waiting] = mixed
+            waiting, mixed, at, left = waiting[longer], mixed[longer], at[longer], left[longer]
+        at, left = at + 8, left - 8
     return made

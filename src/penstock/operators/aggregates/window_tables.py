@@ -18,6 +18,7 @@ from penstock.operators.aggregates.emission import failed_groups
 from penstock.operators.aggregates.functions import sum_overflow
 from penstock.operators.aggregates.group_codes import GroupCodes
 from penstock.operators.aggregates.measures import Array, Measure, Result
+from penstock.operators.aggregates.side_by_side import at_once
 from penstock.operators.operator import Outputs, Rejected
 from penstock.operators.windows.sliding import Sliding
 
@@ -38,7 +39,10 @@ class WindowTables:
     def of(self, blocks: list[Block], groups: GroupCodes) -> Outputs:
         """Result rows; the groups of which a sum overflows fail."""
         wids, codes, measures = joined(blocks)
-        return self.made(wids, window_columns(self.schema, self.window, wids), groups.columns(codes), measures)
+        window, keys = at_once(
+            len(wids), lambda: window_columns(self.schema, self.window, wids), lambda: groups.columns(codes)
+        )
+        return self.made(wids, window, keys, measures)
 
     def made(self, wids: Array, window: list[pa.Array], keys: list[pa.Array], measures: list[Array]) -> Outputs:
         """Result rows of windows and groups whose columns are there, and of the numbers of each."""

@@ -67,7 +67,7 @@ class Sliding:
 
     def panes_of(self, values: np.ndarray) -> np.ndarray:
         """The panes of many values."""
-        return np.asarray(np.floor_divide(values - self.origin, self.pane))
+        return np.asarray(np.floor_divide(values - self.origin if self.origin else values, self.pane))
 
     def first_pane(self, wid: int) -> int:
         """The first pane of a window."""
