@@ -20,6 +20,7 @@ from penstock.model.schema import schema_of
 from penstock.reference.arrivals import Arrivals
 from penstock.sql.binder import bind
 from penstock.verify.agreement import agreement
+from tests.profiles import examples
 from tests.sql.test_errors import catalog
 
 NUMBERS = schema_of([("t", "bigint"), ("k", "string")], "t")
@@ -43,6 +44,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("sql", "key", "length"), KEYS, ids=[sql for sql, _, _ in KEYS])
+@examples(15)
 @given(values=st.lists(st.integers(-50, 50), min_size=1, max_size=20), delay=st.integers(0, 30))
 def test_groups_are_those_of_sql_and_evaluators_agree(
     sql: str, key: object, length: int, values: list[int], delay: int

@@ -19,6 +19,7 @@ from penstock.model.time import SECOND
 from penstock.reference.arrivals import Arrivals
 from penstock.sql.binder import bind
 from penstock.verify.agreement import agreement
+from tests.profiles import examples
 from tests.sql.test_errors import catalog
 
 SCHEMA = schema_of([("ts", "timestamp"), ("k", "string")], "ts")
@@ -85,6 +86,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("form", FORMS)
+@examples(20)
 @given(
     lengths=lengths(),
     rows=st.lists(st.tuples(st.integers(-30, 30), st.sampled_from("ab")), min_size=1, max_size=12),
