@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import penstock as pk
+from penstock.engines.function_list import PAGE as FUNCTIONS
+from penstock.engines.function_list import with_list
 from penstock.engines.matrix import PAGE, support_matrix
 from penstock.testing.generators import SCHEMA
 from tests.docs.pages import PAGES, ROOT, Block, blocks, links
@@ -105,3 +107,8 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_support_matrix_is_current() -> None:
     written = (ROOT / PAGE).read_text(encoding="utf-8")
     assert written == support_matrix(), "run: python -m penstock.engines.matrix"
+
+
+def test_list_of_functions_is_current() -> None:
+    written = (ROOT / FUNCTIONS).read_text(encoding="utf-8")
+    assert written == with_list(written), "run: python -m penstock.engines.function_list"

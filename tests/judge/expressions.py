@@ -53,6 +53,7 @@ TEXTS = [
     "😀a",
 ]
 PATTERNS = ["%", "a%", "%b", "%a%", "_", "a_b", "%a%b%", "a\\\\_b", "", "%\\\\%%", "_%_", "\\\\\\\\", "ß", "%é%"]
+REGULAR = ["a.", "[a-z]+", "^a|b$", "(a|b)+", "[^a ]", "(?i)A", "\\\\d+", "\\\\s$", "x(?= )", ".{2}"]
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
@@ -131,6 +132,12 @@ class Expressions:
                 f"-({a})",
                 f"CAST({self.expression('bigint', depth)} AS int)",
                 f"CAST({self.expression('decimal', depth)} AS int)",
+                f"pmod({a}, {self.pick(['3', '-7', b])})",
+                f"({a} {self.pick('&|^')} {b})",
+                f"{self.pick(['instr', 'locate'])}({text}, {self.expression('string', 0)})",
+                f"{self.pick(['quarter', 'dayofweek', 'weekday', 'dayofyear', 'weekofyear'])}({time})",
+                f"datediff({time}, {self.expression('timestamp', 0)})",
+                f"round({a}, {self.random.randint(-2, 1)})",
                 f"CASE WHEN {text} IN ('7', '-12', ' 7') THEN CAST({text} AS int) END",
             ]
         )
@@ -152,6 +159,10 @@ class Expressions:
                 f"CAST({self.expression('double', depth)} AS bigint)",
                 f"-({a})",
                 f"abs({a})",
+                f"unix_timestamp({self.expression('timestamp', depth)})",
+                f"unix_millis({self.expression('timestamp', depth)})",
+                f"bround({a}, {self.random.randint(-3, 1)})",
+                f"shiftleft({a}, {self.random.randint(0, 70)})",
             ]
         )
 
@@ -168,6 +179,8 @@ class Expressions:
                 f"{a} / {self.pick(['2e0', '4', b])}",
                 f"{a} % {self.pick(['2', b])}",
                 f"sqrt({a})",
+                f"{self.pick(['round', 'bround'])}({a}, {self.random.randint(-2, 4)})",
+                f"sign({a})",
                 f"abs({a})",
                 f"-({a})",
                 f"CAST({self.expression('int', depth)} AS double)",
@@ -191,6 +204,9 @@ class Expressions:
                 f"-({a})",
                 f"CAST({self.expression('int', depth)} AS decimal(12,3))",
                 f"CAST({a} AS decimal(20,4))",
+                f"round({a}, {self.random.randint(-2, 4)})",
+                f"{self.pick(['ceil', 'floor'])}({a}{self.pick(['', ', 1', ', -1'])})",
+                f"extract(second FROM {self.expression('timestamp', depth)})",
             ]
         )
 
@@ -200,6 +216,7 @@ class Expressions:
         if self.portable:
             return self.pick(alike)
         start, length = self.random.randint(-4, 4), self.random.randint(-1, 4)
+        form = self.pick(["yyyy-MM-dd", "d.M.yy HH:mm", "E h a"])
         return self.pick(
             [
                 *alike,
@@ -207,6 +224,15 @@ class Expressions:
                 f"substring({a}, {start}, {length})",
                 f"substring({a}, {start})",
                 f"CAST({self.expression(self.pick(_WRITTEN), depth)} AS string)",
+                f"{self.pick(['left', 'right', 'repeat'])}({a}, {start})",
+                f"{self.pick(['lpad', 'rpad'])}({a}, {length + 3}, {b})",
+                f"{self.pick(['ltrim', 'rtrim', 'btrim', 'reverse', 'initcap', 'md5'])}({a})",
+                f"replace({a}, {self.expression('string', 0)}, {b})",
+                f"concat_ws({self.expression('string', 0)}, {a}, {b})",
+                f"split_part({a}, {self.literal('string')}, {start or 1})",
+                f"regexp_replace({a}, '{self.pick(REGULAR)}', '<$0>')",
+                f"regexp_extract({a}, '{self.pick(REGULAR)}', 0)",
+                f"date_format({self.expression('timestamp', depth)}, '{form}')",
             ]
         )
 
@@ -214,7 +240,8 @@ class Expressions:
         a = self.expression("timestamp", depth)
         unit, number = self.pick(["SECONDS", "MINUTES", "HOURS", "DAYS"]), self.random.randint(-5, 90)
         shifted = f"{a} {self.pick('+-')} INTERVAL {abs(number)} {unit}"
-        truncated = f"date_trunc('{self.pick(['second', 'minute', 'hour', 'day'])}', {a})"
+        units = ["second", "minute", "hour", "day"] + ([] if self.portable else ["week", "month", "quarter", "year"])
+        truncated = f"date_trunc('{self.pick(units)}', {a})"
         return self.pick([shifted, truncated, f"({a})"])
 
     def _boolean(self, depth: int) -> str:
@@ -238,6 +265,7 @@ class Expressions:
                 f"{a} IN ({b}, {self.expression(kind, 0)})",
                 f"{a} NOT IN ({self.literal(kind)}, {self.literal(kind)})",
                 f"{text} {self.pick(['', 'NOT '])}LIKE '{pattern}'",
+                *([] if self.portable else [f"{text} RLIKE '{self.pick(REGULAR)}'", f"contains({text}, 'a')"]),
                 *([] if self.portable else [f"{a} <=> {b}", f"({p}) IS TRUE", f"({p}) IS FALSE"]),
             ]
         )

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql.dialect import DIALECT, PenstockDialect
 
-SPELLINGS = {"<=>": "=", "DIV": "//", "==": "=", "!": "NOT ", "GROUPBY": "GROUP BY"}
+SPELLINGS = {"<=>": "=", "DIV": "//", "==": "=", "!": "NOT ", "GROUPBY": "GROUP BY", "RLIKE": "LIKE", "REGEXP": "LIKE"}
 """What Spark or the papers write, and what DuckDB does."""
 NAMES = PenstockDialect.Parser.ID_VAR_TOKENS - PenstockDialect.Parser.TYPE_TOKENS - {
     TokenType.ALL, TokenType.CASE, TokenType.END, TokenType.IN, TokenType.IS, TokenType.DIV, TokenType.TRUE,

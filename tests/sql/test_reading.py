@@ -46,12 +46,11 @@ W = "[RANGE 10 s, SLIDE 5 s, WA t]"
         "SELECT k FROM ^other.s",
         "SELECT k FROM a.^other.s",
         "SELECT k FROM s AS z(^a, b)",
-        "SELECT floor(d, ^1) AS x FROM s",
-        "SELECT ceil(d, ^1) AS x FROM s",
-        "SELECT trim(BOTH ^'a' FROM k) AS x FROM s",
-        "SELECT trim(LEADING FROM ^k) AS x FROM s",
-        "SELECT ^ltrim(k) AS x FROM s",
-        "SELECT ^rtrim(k) AS x FROM s",
+        "SELECT ^ltrim('a', k) AS x FROM s",
+        "SELECT trim('a'^, k) AS x FROM s",
+        "SELECT position('a'^) AS x FROM s",
+        "SELECT extract(month^, t) AS x FROM s",
+        "SELECT ^round(v, 1, 2) AS x FROM s",
         "SELECT ^k LIKE 'a/%' ESCAPE '/' AS x FROM s",
         "SELECT k LIKE ANY (^'a', 'b') AS x FROM s",
         "SELECT k^, FROM s",
@@ -121,14 +120,16 @@ VALID = [
     "SELECT lower(k), upper(k), length(k), trim(k), concat(k, 'a'), k || 'a', substring(k, 1, 2), year(t), month(t), "
     "day(t), dayofmonth(t), hour(t), minute(t), second(t), date_trunc('hour', t), t + INTERVAL 1 DAY, abs(v), "
     "floor(d), ceil(d), sqrt(d), half(d), CAST(v AS string), v::string, TIMESTAMP '2026-01-01' FROM s",
+    "SELECT k RLIKE r'\\d', k ILIKE 'A%', position('a' IN k), extract(month FROM t), left(k, 2), v & 1 | 2 ^ ~v FROM s",
 ]
 
 MEANS_SOMETHING = {
     # Set where it was not, these change the meaning as documented, or say how the same was spelt.
     ("Select", "distinct"), ("Select", "where"), ("Select", "having"), ("Select", "group"), ("Select", "with_"),
     ("Union", "distinct"), ("Union", "with_"), ("Subquery", "alias"), ("Subquery", "with_"), ("Table", "alias"),
-    ("Column", "table"), ("Like", "negate"), ("Case", "this"), ("Case", "default"), ("If", "false"),
-    ("Substring", "length"), ("Coalesce", "is_nvl"), ("Coalesce", "is_null"), ("Coalesce", "ignore_nulls"),
+    ("Column", "table"), ("Like", "negate"), ("ILike", "negate"), ("Case", "this"), ("Case", "default"),
+    ("If", "false"), ("Substring", "length"), ("Coalesce", "is_nvl"), ("Coalesce", "is_null"),
+    ("Coalesce", "ignore_nulls"),
     ("Greatest", "ignore_nulls"), ("Least", "ignore_nulls"), ("Concat", "safe"), ("Concat", "coalesce"),
     ("DPipe", "safe"), ("Div", "typed"), ("Div", "safe"), ("Identifier", "quoted"), ("Count", "big_int"),
     ("Coalesce", "expressions"), ("Greatest", "expressions"), ("Least", "expressions"), ("In", "expressions"),

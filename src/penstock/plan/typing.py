@@ -11,6 +11,7 @@ from penstock.model.schema import (
     BIGINT,
     DATE,
     DOUBLE,
+    MAX_PRECISION,
     STRING,
     TIMESTAMP,
     VOID,
@@ -84,6 +85,22 @@ def _decimal_result(name: str, a: DataType, b: DataType) -> DataType:
     return decimal(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
 
 
+def rounded_type(type_: DataType, digits: int | None) -> DataType:
+    """The type of a number that is rounded to digits after the point; None where there is no number of digits."""
+    if not type_.is_decimal or digits is None:
+        return type_
+    whole = type_.precision - type_.scale + 1  # 9.9 becomes 10
+    if digits < 0:
+        return decimal(min(max(whole, 1 - digits), MAX_PRECISION), 0)
+    scale = min(type_.scale, digits)
+    return DataType("decimal", min(whole + scale, MAX_PRECISION), scale)
+
+
+def decimal_of(type_: DataType) -> DataType:
+    """The decimal that Spark brings a number to where a function is of decimals alone."""
+    return {"float": decimal(14, 7), "double": decimal(30, 15)}.get(type_.name) or as_decimal(type_)
+
+
 CASTABLE_TO_STRING = frozenset(
     {"boolean", "tinyint", "smallint", "int", "bigint", "string", "decimal", "timestamp", "date"}
 )
@@ -96,8 +113,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
     if target == STRING:
         return source.name in CASTABLE_TO_STRING
     if source == STRING:
-        return target.is_integer or target in (DOUBLE, TIMESTAMP)
-    return (source.is_numeric and target.is_numeric) or (source, target) == (DATE, TIMESTAMP)
+        return target.is_integer or target in (DOUBLE, TIMESTAMP, DATE)
+    return (source.is_numeric and target.is_numeric) or {source, target} == {DATE, TIMESTAMP}
 
 
 def converted(expression: Expression, type_: DataType) -> Expression:

@@ -69,7 +69,8 @@ from penstock.plan.planner import BY_BATCH
 from penstock.plan.progressing import progressing
 from penstock.plan.useful import EVERY
 from penstock.plan.windows import SlidingWindow
-from penstock.runtime.column_functions import ColumnFunction, NotColumnar, column_function, made_column
+from penstock.runtime.column_functions import column_function, made_column
+from penstock.runtime.column_scalars import ColumnFunction, NotColumnar
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
 
 

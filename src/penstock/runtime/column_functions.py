@@ -17,24 +17,16 @@ import pyarrow.compute as pc
 
 from penstock.model.made import failed_name, value_name
 from penstock.model.schema import VOID, DataType, Schema
-from penstock.model.text import read_timestamp
 from penstock.plan.expressions import Call, Column, Expression, Literal, walk
-from penstock.plan.functions import overflow
+from penstock.plan.fitting import overflow
 from penstock.plan.like import ESCAPE, linear_expression_of
 from penstock.plan.typing import common_type
-
-ColumnFunction = Callable[[pa.Table], Any]
+from penstock.runtime.column_scalars import COLUMN_FORMS, HARMLESS, ColumnFunction, NotColumnar
 
 _CHECKED = {"add": "add_checked", "subtract": "subtract_checked", "multiply": "multiply_checked"}
 _COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _TEXT = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length"}
-_PARTS = frozenset({"year", "month", "day", "hour", "minute", "second"})
-_FIRST_YEAR, _AFTER_LAST_YEAR = read_timestamp("0001"), read_timestamp("10000")
-_HARMLESS = frozenset({*_COMPARE, *_TEXT, *_PARTS, "and", "or", "not", "is_null", "in", "like", "coalesce", "concat"})
-
-
-class NotColumnar(Exception):
-    """These values have no columnar answer."""
+_HARMLESS = frozenset({*_COMPARE, *_TEXT, *HARMLESS, "and", "or", "not", "is_null", "in", "like", "coalesce", "concat"})
 
 
 def column_function(expression: Expression, schema: Schema) -> ColumnFunction | None:
@@ -96,8 +88,8 @@ def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction 
         return _arithmetic(name, parts, call.type)
     if name in _TEXT:
         return _text(getattr(pc, _TEXT[name]), parts[0])
-    if name in _PARTS:
-        return _part(getattr(pc, name), parts[0])
+    if name in COLUMN_FORMS:
+        return COLUMN_FORMS[name](call, parts)
     match name:
         case "not":
             return lambda table: pc.invert(_bools(parts[0](table)))
@@ -138,21 +130,6 @@ def _text(function: Callable[..., Any], part: ColumnFunction) -> ColumnFunction:
         if (plain.as_py() if isinstance(plain, pa.Scalar) else pc.all(plain).as_py()) is False:
             raise NotColumnar
         return function(value)
-
-    return apply
-
-
-def _part(function: Callable[..., Any], part: ColumnFunction) -> ColumnFunction:
-    """Arrow counts years in 16 bits: beyond the ordinary calendar it is left."""
-
-    def apply(table: pa.Table) -> Any:
-        value = part(table)
-        if not isinstance(value, pa.Scalar):
-            ends = pc.min_max(pc.cast(value, pa.int64()))
-            low, high = ends["min"].as_py(), ends["max"].as_py()
-            if low is not None and not (low >= _FIRST_YEAR and high < _AFTER_LAST_YEAR):
-                raise NotColumnar
-        return pc.cast(function(value), pa.int32())
 
     return apply
 

@@ -14,8 +14,10 @@ from penstock.model.batch import Row
 from penstock.model.schema import TIMESTAMP, DataType, Schema
 from penstock.model.text import write_timestamp
 from penstock.plan.expressions import USER, Call, Column, Expression, Literal
-from penstock.plan.functions import LAZY, STRICT, evaluate_lazy, fit
+from penstock.plan.fitting import fit
+from penstock.plan.functions import LAZY, STRICT, evaluate_lazy
 from penstock.plan.like import matcher
+from penstock.plan.matching import finder
 from penstock.plan.user_functions import timestamp_aware
 
 RowFunction = Callable[[Row], Any]
@@ -24,6 +26,7 @@ Functions = Mapping[str, Callable[..., object]]
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*"}
+_SEARCHES = {"like": matcher, "rlike": finder}
 DEEPEST = 12
 _PLAIN = (int, str, bool, type(None))
 
@@ -155,8 +158,8 @@ class RowCode:
             return f"({result} if {fits} else fit({result}, {self.name(type_)}))"
         if name in _ARITHMETIC and all(k.name == "double" for k in (type_, *kinds)):
             return f"{values[0]} {_ARITHMETIC[name]} {values[1]}"
-        if name == "like" and isinstance(pattern := call.args[1], Literal) and isinstance(pattern.value, str):
-            return f"{self.name(matcher(pattern.value))}({values[0]})"
+        if name in _SEARCHES and isinstance(pattern := call.args[1], Literal) and isinstance(pattern.value, str):
+            return f"{self.name(_SEARCHES[name](pattern.value))}({values[0]})"
         function = STRICT[name]
         if name == "cast" and kinds[0].name == "timestamp" and type_.name == "string":
             function = _timestamp_to_string

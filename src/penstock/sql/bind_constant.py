@@ -87,9 +87,15 @@ def date(binder: ExpressionBinder, literal: Literal, node: exp.Expr) -> Literal:
     return Literal(value, DATE)
 
 
+def raw_text(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """A text with an `r` before it, in which a backslash is a backslash."""
+    return Literal(str(binder.reading.value(node, "this")), STRING)
+
+
 CONSTANTS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expression | None]] = {
     exp.Null: null,
     exp.Boolean: boolean,
     exp.Literal: literal,
+    exp.RawString: raw_text,
 }
 """What binds a kind of constant."""

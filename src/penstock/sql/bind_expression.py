@@ -22,8 +22,10 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Call, Expression, Literal, balanced, conjunction, is_deeper
 from penstock.plan.like import wrong_escape
 from penstock.plan.typing import arithmetic_type, common_type, converted
+from penstock.sql.advice import advice_on
 from penstock.sql.bind_constant import CONSTANTS, date, timestamp
-from penstock.sql.bind_function import FUNCTIONS, interval_ticks
+from penstock.sql.bind_function import FUNCTIONS
+from penstock.sql.bind_times import interval_ticks
 from penstock.sql.dialect import NESTING
 from penstock.sql.reading import Reading, shown
 from penstock.sql.window_names import HOW_WINDOWS_ARE_WRITTEN
@@ -90,9 +92,7 @@ class ExpressionBinder:
             return self.error("This expression is not supported.", node, hint="sub-queries can stand after FROM only")
         if isinstance(node, exp.AggFunc):
             return self.error("This aggregate is not supported.", node, hint="register one with flow.aggregate(…)")
-        return self.error(
-            "This expression is not supported.", node, hint="register a Python function with flow.function(…)"
-        )
+        return self.error("This expression is not supported.", node, hint=advice_on(node))
 
     def _too_much(self, node: exp.Expr) -> QueryError:
         return self.reading.error(
@@ -201,6 +201,9 @@ class ExpressionBinder:
         """LIKE with a pattern whose escapes are right."""
         pattern_node = self.reading.need(node, "expression")
         text, pattern = self.string(self.reading.need(node, "this")), self.string(pattern_node)
+        if isinstance(node, exp.ILike):  # case does not count, as Spark has it
+            text = Call("lower", (text,), STRING)
+            pattern = _lower(pattern)
         wrong = wrong_escape(str(pattern.value)) if isinstance(pattern, Literal) and pattern.value is not None else ""
         if wrong:
             raise self.error(
@@ -309,6 +312,12 @@ class ExpressionBinder:
         return bound
 
 
+def _lower(pattern: Expression) -> Expression:
+    if isinstance(pattern, Literal):
+        return Literal(None if pattern.value is None else str(pattern.value).lower(), STRING)
+    return Call("lower", (pattern,), STRING)
+
+
 Handler = Callable[[ExpressionBinder, exp.Expr], Expression | None]
 
 BINDERS: dict[type[exp.Expr], Handler] = {
@@ -320,6 +329,7 @@ BINDERS: dict[type[exp.Expr], Handler] = {
     exp.Between: ExpressionBinder.between,
     exp.In: ExpressionBinder.membership,
     exp.Like: ExpressionBinder.like,
+    exp.ILike: ExpressionBinder.like,
     exp.Is: ExpressionBinder.test,
     exp.And: ExpressionBinder.connection,
     exp.Or: ExpressionBinder.connection,

@@ -1,4 +1,4 @@
-"""From sqlglot's functions to ours: text, times, numbers, casts and the user's own.
+"""From sqlglot's functions to ours: text, numbers, bits, and those that are called by name.
 
 Each function takes exactly the arguments that are read here; any other that is given is refused by the reading.
 """
@@ -10,33 +10,53 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import EvaluationError, StreamError
-from penstock.model.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, DataType, parse_type
-from penstock.model.time import Domain, parse_span
+from penstock.model.schema import BIGINT, DOUBLE, INT, STRING, DataType, decimal
 from penstock.plan.expressions import USER, Call, Expression, Literal
-from penstock.plan.typing import can_cast, converted
-from penstock.sql.bind_constant import date, timestamp
-from penstock.sql.reading import shown
+from penstock.plan.typing import converted, decimal_of, rounded_type
+from penstock.sql.advice import advice
+from penstock.sql.bind_cast import cast
+from penstock.sql.bind_named import located, matched, named_function, whole
+from penstock.sql.bind_times import PARTS, bare_interval, extraction, time_part, truncation
 from penstock.sql.window_names import what_to_write
 
 if TYPE_CHECKING:
     from penstock.sql.bind_expression import ExpressionBinder
 
 _TEXT: dict[type[exp.Expr], tuple[str, DataType]] = {
-    exp.Lower: ("lower", STRING), exp.Upper: ("upper", STRING), exp.Length: ("length", INT), exp.Trim: ("trim", STRING),
+    exp.Lower: ("lower", STRING), exp.Upper: ("upper", STRING), exp.Length: ("length", INT),
 }  # fmt: skip
-_PARTS: dict[type[exp.Expr], str] = {
-    exp.Year: "year", exp.Month: "month", exp.Day: "day", exp.DayOfMonth: "day", exp.Hour: "hour",
-    exp.Minute: "minute", exp.Second: "second",
+_SIDES = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
+_BITS: dict[type[exp.Expr], str] = {
+    exp.BitwiseAnd: "bitwise_and", exp.BitwiseOr: "bitwise_or", exp.BitwiseXor: "bitwise_xor",
 }  # fmt: skip
-_UNITS = frozenset({"second", "minute", "hour", "day"})
-_LONG = 1 << 63
 
 
 def text_function(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     """A function of one text."""
     name, type_ = _TEXT[type(node)]
     return Call(name, (binder.string(binder.reading.need(node, "this")),), type_)
+
+
+def trimmed(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """TRIM([BOTH | LEADING | TRAILING] [characters] FROM text)."""
+    side = str(binder.reading.value(node, "position") or "BOTH").upper()
+    if side not in _SIDES:
+        raise binder.error("TRIM does not know this side.", node, got=side[:60], hint="BOTH, LEADING or TRAILING")
+    text = binder.string(binder.reading.need(node, "this"))
+    characters = binder.reading.part(node, "expression")
+    args = (text,) if characters is None else (text, binder.string(characters))
+    return Call(_SIDES[side], args, STRING)
+
+
+def position(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """POSITION(part IN text)."""
+    reading = binder.reading
+    return located(binder, reading.need(node, "substr"), reading.need(node, "this"), reading.part(node, "position"))
+
+
+def matching_operator(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """RLIKE and REGEXP between two operands."""
+    return matched(binder, binder.reading.need(node, "this"), binder.reading.need(node, "expression"))
 
 
 def concatenation(binder: ExpressionBinder, node: exp.Expr) -> Expression:
@@ -71,58 +91,6 @@ def substring(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     return Call("substring", tuple(args), STRING)
 
 
-def time_part(binder: ExpressionBinder, node: exp.Expr) -> Expression:
-    """Year, month and so on of a timestamp or a date."""
-    inner = binder.reading.need(node, "this")
-    if isinstance(inner, exp.TsOrDsToDate):  # put there by the parser
-        inner = binder.reading.need(inner, "this")
-    return Call(_PARTS[type(node)], (_timestamp(binder, inner, node),), INT)
-
-
-def truncation(binder: ExpressionBinder, node: exp.Expr) -> Expression | None:
-    """`date_trunc` to units that have one length."""
-    unit = binder.reading.name(node, "unit").lower()
-    value = binder.reading.need(node, "this")
-    if unit not in _UNITS:
-        raise binder.error(
-            "date_trunc does not go to this unit.", node, got=unit.upper(), hint="use second, minute, hour or day"
-        )
-    return Call("date_trunc", (Literal(unit, STRING), _timestamp(binder, value, node)), TIMESTAMP)
-
-
-def _timestamp(binder: ExpressionBinder, inner: exp.Expr, node: exp.Expr) -> Expression:
-    value = binder.bind(inner)
-    if value.type == DATE:
-        return converted(value, TIMESTAMP)  # its first instant, as in Spark
-    if value.type != TIMESTAMP:
-        raise binder.error("A timestamp or a date is expected.", node, got=str(value.type))
-    return value
-
-
-def interval_ticks(binder: ExpressionBinder, interval: exp.Expr, node: exp.Expr) -> int:
-    """The length of an interval of fixed length, in microseconds."""
-    amount = binder.reading.need(interval, "this")
-    unit = binder.reading.name(interval, "unit")
-    ticks: int | None = None
-    text = f"{amount.this} {unit}" if isinstance(amount, exp.Literal) else shown(interval)
-    if isinstance(amount, exp.Literal) and len(text) < 60:
-        binder.reading.whole(amount)
-        try:
-            ticks = parse_span(text).ticks(Domain.TIMESTAMP)
-        except (StreamError, ValueError):
-            ticks = None
-    if ticks is None or not -_LONG < ticks < _LONG:
-        raise binder.error(
-            "The INTERVAL has no fixed length.", node, got=text.strip()[:60], hint="use weeks or smaller units"
-        )
-    return ticks
-
-
-def bare_interval(binder: ExpressionBinder, node: exp.Expr) -> Expression:
-    """An interval that stands by itself has no meaning here."""
-    raise binder.error("An INTERVAL can be added to or taken from a timestamp.", node)
-
-
 def first_or_extreme(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     """COALESCE, GREATEST and LEAST: any number of values in one type."""
     reading = binder.reading
@@ -134,8 +102,21 @@ def first_or_extreme(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     return Call(name, tuple(converted(a, type_) for a in args), type_)
 
 
-def number_function(binder: ExpressionBinder, node: exp.Expr) -> Expression | None:
-    """A function of one number."""
+def bits(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """Bit by bit, in the wider of two types."""
+    left, right = (binder.integer(binder.reading.need(node, arg)) for arg in ("this", "expression"))
+    type_ = binder.common([left.type, right.type], node)
+    return Call(_BITS[type(node)], (converted(left, type_), converted(right, type_)), type_)
+
+
+def inverted_bits(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """All bits the other way round."""
+    value = binder.integer(binder.reading.need(node, "this"))
+    return Call("bitwise_not", (value,), value.type)
+
+
+def number_function(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """A function of one number; floor and ceil may have a number of digits."""
     value = binder.bind(binder.reading.need(node, "this"))
     if not value.type.is_numeric:
         raise binder.error("A number is expected.", node, got=str(value.type))
@@ -143,60 +124,40 @@ def number_function(binder: ExpressionBinder, node: exp.Expr) -> Expression | No
         return Call("abs", (value,), value.type)
     if isinstance(node, exp.Sqrt):
         return Call("sqrt", (converted(value, DOUBLE),), DOUBLE)
-    if value.type.is_decimal:
-        return None
-    return Call("floor" if isinstance(node, exp.Floor) else "ceil", (value,), BIGINT)
+    name = "floor" if isinstance(node, exp.Floor) else "ceil"
+    decimals = binder.reading.part(node, "decimals")
+    if decimals is not None:
+        digits = whole(binder, decimals, "number of digits")
+        exact = converted(value, decimal_of(value.type))
+        return Call(name, (exact, Literal(digits, INT)), rounded_type(exact.type, digits))
+    if not value.type.is_decimal or not value.type.scale:
+        return Call(name, (value,), value.type if value.type.is_decimal else BIGINT)
+    return Call(name, (value,), decimal(value.type.precision - value.type.scale + 1, 0))
 
 
-def cast(binder: ExpressionBinder, node: exp.Expr) -> Expression:
-    """CAST, where the engines agree on it. A number with a letter after it is read as one, too."""
-    reading = binder.reading
-    if reading.flag(node, "safe"):
-        raise binder.error("TRY_CAST is not supported.", node, hint="use CAST, and CASE for values that do not fit")
-    value = binder.bind(reading.need(node, "this"))
-    try:
-        target = parse_type(_type_text(binder, reading.need(node, "to")))
-    except StreamError as error:
-        raise binder.error(error.what, node, got=error.got, hint=error.hint) from None
-    if isinstance(value, Literal) and value.type == STRING and target == TIMESTAMP:
-        return timestamp(binder, value, node)
-    if isinstance(value, Literal) and value.type == STRING and target == DATE and value.value is not None:
-        return date(binder, value, node)
-    if not can_cast(value.type, target):
-        raise binder.error("This cast is not supported.", node, got=f"{value.type} to {target}")
-    try:
-        return converted(value, target)
-    except EvaluationError as error:
-        raise binder.error(error.what, node, got=error.got) from None
-
-
-def _type_text(binder: ExpressionBinder, type_: exp.Expr) -> str:
-    """A type as it is written: its name, and the numbers in parentheses."""
-    reading = binder.reading
-    if not isinstance(type_, exp.DataType):
-        return shown(type_)
-    reading.value(type_, "this")
-    for parameter in reading.parts(type_, "expressions"):
-        number = reading.part(parameter, "this")
-        if isinstance(parameter, exp.DataTypeParam) and isinstance(number, exp.Literal):
-            reading.whole(number)
-    return shown(type_)
-
-
-def user_function(binder: ExpressionBinder, node: exp.Expr) -> Expression:
-    """A Python function that was registered."""
+def called_by_name(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """A Python function that was registered; otherwise one of the language."""
     name = binder.reading.name(node)
     function = binder.catalog.functions.get(name.lower())
-    if function is None:
-        hint = what_to_write(name) or "register it with flow.function(…) or flow.aggregate(…)"
-        raise binder.error("Unknown function.", node, got=name, hint=hint)
     args = binder.reading.parts(node, "expressions")
-    return Call(USER + function.name, tuple(binder.bind(a) for a in args), function.returns)
+    if function is not None:
+        return Call(USER + function.name, tuple(binder.bind(a) for a in args), function.returns)
+    bound = named_function(binder, node, name.lower(), args)
+    if bound is None:
+        hint = what_to_write(name) or advice(name)
+        raise binder.error("Unknown function.", node, got=name, hint=hint)
+    return bound
 
 
 FUNCTIONS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expression | None]] = {
     **dict.fromkeys(_TEXT, text_function),
-    **dict.fromkeys(_PARTS, time_part),
+    **dict.fromkeys(PARTS, time_part),
+    exp.Trim: trimmed,
+    exp.Extract: extraction,
+    exp.StrPosition: position,
+    exp.RegexpLike: matching_operator,
+    **dict.fromkeys(_BITS, bits),
+    exp.BitwiseNot: inverted_bits,
     exp.Concat: concatenation,
     exp.DPipe: concatenation,
     exp.Substring: substring,
@@ -206,6 +167,6 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expressio
     **dict.fromkeys((exp.Abs, exp.Floor, exp.Ceil, exp.Sqrt), number_function),
     exp.Cast: cast,
     exp.TryCast: cast,
-    exp.Anonymous: user_function,
+    exp.Anonymous: called_by_name,
 }
 """What binds a function, by the kind of its node."""

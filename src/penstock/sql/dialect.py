@@ -34,7 +34,7 @@ NESTING = 64
 _SCALAR = (
     "abs boolean ceil ceiling char_length character_length coalesce concat date date_trunc day dayofmonth double float "
     "floor greatest hour if ifnull int lcase least len length like lower minute mod month nullif nvl second sqrt "
-    "string substr substring timestamp to_timestamp trim ucase upper year"
+    "string substr substring timestamp trim ucase upper year"
 )
 SCALAR_FUNCTIONS = frozenset(_SCALAR.upper().split())
 """Those of the functions that are of one row."""

@@ -25,9 +25,8 @@ _NAMES = {
     ("Table", "db"): "a database", ("Table", "catalog"): "a catalog", ("Subquery", "sample"): "TABLESAMPLE",
     ("Subquery", "pivots"): "PIVOT", ("TableAlias", "columns"): "a list of column names after an alias",
     ("Star", "except_"): "* EXCEPT", ("Star", "replace"): "* REPLACE", ("Star", "rename"): "* RENAME",
-    ("Select", "locks"): "FOR UPDATE", ("With", "recursive"): "RECURSIVE", ("Trim", "position"): "a side of TRIM",
-    ("Trim", "expression"): "TRIM of given characters", ("Floor", "decimals"): "a number of digits",
-    ("Ceil", "decimals"): "a number of digits", ("Union", "by_name"): "BY NAME",
+    ("Select", "locks"): "FOR UPDATE", ("With", "recursive"): "RECURSIVE",
+    ("Union", "by_name"): "BY NAME",
 }  # fmt: skip
 
 

@@ -13,15 +13,14 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
 from penstock.sql.dialect import SCALAR_FUNCTIONS, PenstockDialect, line_and_column
+from penstock.sql.shape_words import ARITHMETIC, WORDED
 
-_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS}
-_ARITHMETIC = {
-    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DIV, TokenType.DPIPE,
-}  # fmt: skip
-_BINARY = _ARITHMETIC | {
+_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+_BINARY = ARITHMETIC | {
     TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ,
-    TokenType.AND, TokenType.OR, TokenType.LIKE,
+    TokenType.AND, TokenType.OR, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE,
 }  # fmt: skip
+_AFTER_NOT = {TokenType.IN, TokenType.BETWEEN, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE}
 _CONSTANTS = {TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
 _TYPES_OF_TEXT = {
     TokenType.DATE,
@@ -123,14 +122,14 @@ class ShapeOfExpressions:
         self.operand()
         while True:
             if self.kind() == TokenType.NOT:
-                if self.kind(1) not in (TokenType.IN, TokenType.BETWEEN, TokenType.LIKE):
+                if self.kind(1) not in _AFTER_NOT:
                     return
                 self.at += 1
             if self.take(*_BINARY):
                 self.operand()
             elif self.take(TokenType.BETWEEN):
                 self.operand()
-                while self.take(*_ARITHMETIC):
+                while self.take(*ARITHMETIC):
                     self.operand()
                 self.expect(TokenType.AND, "The AND of BETWEEN")
                 self.operand()
@@ -177,7 +176,7 @@ class ShapeOfExpressions:
             if self.tokens[self.at].end + 1 != self.tokens[self.at + 1].start:
                 self.refuse("A number is not written with a space in it.")
             self.at += 2
-        elif not self.take(TokenType.NUMBER, *_CONSTANTS):
+        elif not self.take(TokenType.NUMBER, TokenType.RAW_STRING, *_CONSTANTS):
             self.column()
 
     def column(self) -> None:
@@ -220,6 +219,8 @@ class ShapeOfExpressions:
             self.inside(self.cast)
         elif called in ("SUBSTRING", "SUBSTR"):
             self.inside(self.substring)
+        elif called in WORDED:
+            self.inside(lambda: WORDED[called](self))
         elif self.kind(1) == TokenType.R_PAREN:
             self.at += 2
         elif called in SCALAR_FUNCTIONS:

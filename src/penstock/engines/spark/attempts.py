@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from penstock.engines.spark import utc
 from penstock.engines.spark.columns import apply, leaf
+from penstock.engines.spark.scalar_columns import FORMS
 from penstock.engines.spark.types import spark_type
 from penstock.errors import reason_of
 from penstock.model.schema import DataType, Field, Schema
@@ -31,8 +32,8 @@ from penstock.runtime.row_functions import RowFunction, row_function
 
 _TOTAL = frozenset(
     [
-        *("eq", "ne", "lt", "le", "gt", "ge", "null_safe_eq", "not", "length", "lower", "upper", "trim"),
-        *("concat", "sqrt", "year", "month", "day", "hour", "minute", "second"),
+        *("eq", "ne", "lt", "le", "gt", "ge", "null_safe_eq", "not", "length", "lower", "upper"),
+        *("concat", "sqrt", *utc.PARTS),
         *("greatest", "least", "is_null", "in", "and", "or", "case", "coalesce"),
     ]
 )
@@ -172,6 +173,7 @@ _RULES: dict[str, Callable[[Sequence[Attempt]], Column | None]] = {
     "null_safe_eq": _every,
     "greatest": _every,
     "least": _every,
+    "concat_ws": _every,
 }
 
 
@@ -205,7 +207,7 @@ def _own(call: e.Call, parts: list[Column]) -> Attempt | None:
                 return Attempt(apply(call, parts))
             wrong = parts[0] == F.lit(-(1 << (kinds[0].bits - 1))).cast(str(kinds[0]))
             return Attempt(F.when(~wrong, apply(call, parts)), F.coalesce(wrong, F.lit(False)))
-        case "floor" | "ceil":
+        case "floor" | "ceil" if len(parts) == 1:
             return _rounded(call, parts, kinds[0])
         case "time_add":
             ticks = F.try_add(F.unix_micros(parts[0]), parts[1])
@@ -213,7 +215,18 @@ def _own(call: e.Call, parts: list[Column]) -> Attempt | None:
         case "cast":
             return _cast(call, parts[0], kinds[0])
         case _:
-            return None
+            return _named(call, parts)
+
+
+def _named(call: e.Call, parts: list[Column]) -> Attempt | None:
+    """A function that has its Spark form in a module of its own."""
+    if call.name not in FORMS:
+        return None
+    made = FORMS[call.name](call, parts)
+    if made is None or isinstance(made, Column):
+        return None if made is None else Attempt(made)
+    value, wrong = made
+    return Attempt(value, value.isNull() if wrong is None else F.coalesce(wrong, F.lit(False)))
 
 
 _ENDLESS = frozenset({"add", "subtract", "multiply"})
@@ -244,6 +257,10 @@ def _cast(call: e.Call, part: Column, source: DataType) -> Attempt:
     of_time = (source.name, target.name) in (("timestamp", "bigint"), ("date", "timestamp"))
     if widens or target.name == "string" or source == target or of_time:
         return Attempt(apply(call, [part]))
+    if target.name == "date":
+        value = F.unix_date(part.try_cast("date") if source.name == "string" else utc.date_of(part))
+        fits = F.coalesce(value.between(*utc.CALENDAR_DAYS), F.lit(False))
+        return Attempt(F.when(fits, F.date_from_unix_date(value)), ~fits)
     reads_time = (source.name, target.name) == ("string", "timestamp")
     value = utc.try_time_of_text(part) if reads_time else part.try_cast(spark_type(target))
     failed = value.isNull()

@@ -42,8 +42,8 @@ _SAME_NAME = frozenset(
         "length",
         "lower",
         "upper",
-        "trim",
         "concat",
+        "concat_ws",
         "coalesce",
         "greatest",
         "least",
@@ -99,6 +99,8 @@ def _cast(part: Column, source: DataType, target: DataType) -> Column:
             return utc.time_of_text(part)
         case "date", "timestamp":
             return utc.start_of(part)
+        case "timestamp", "date":
+            return utc.date_of(part)
         case _:
             return part.cast(spark_type(target))
 

@@ -10,40 +10,70 @@ two runs agree on, so it is not read.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.ticks import long
-from penstock.model.time import DAY, HOUR, MINUTE, SECOND
+from penstock.model.time import DAY, FIRST_TIMESTAMP, HOUR, LAST_TIMESTAMP, MINUTE, SECOND
+from penstock.plan import time_patterns
+from penstock.plan.time_functions import LENGTHS
 
 _BLANK = r"[\x00-\x20\x7f]*"
 _WITHOUT_ZONE = rf"^{_BLANK}[+-]?[0-9]+(-[0-9]+){{0,2}}([ T][0-9:.]*)?{_BLANK}$"
 _WITHOUT_DATE = rf"^{_BLANK}(T|[0-9]{{0,2}}:)"
-_UNITS = {"second": SECOND, "minute": MINUTE, "hour": HOUR, "day": DAY}
+_WRITTEN = "yyyy-MM-dd HH:mm:ss"
+_NAMES = {"H": "hour", "m": "minute", "s": "second"}
 _CLOCK = {"hour": (HOUR, 24), "minute": (MINUTE, 60), "second": (SECOND, 60)}
-CALENDAR = frozenset({"year", "month", "day"})
+CALENDAR = frozenset(
+    {"year", "month", "day", "quarter", "dayofweek", "weekday", "dayofyear", "weekofyear", "yearofweek"}
+)
+CALENDAR_DAYS = (FIRST_TIMESTAMP // DAY, LAST_TIMESTAMP // DAY)
+"""The first and the last day that a date can be."""
 PARTS = CALENDAR | frozenset(_CLOCK)
 
 
 def part_of(name: str, time: Column) -> Column:
-    """A part of a time as it is in UTC: year, month, day, hour, minute, second."""
+    """A part of a time as it is in UTC: of its day, or of its clock."""
     micros = F.unix_micros(time)
+    if name == "yearofweek":
+        return F.extract(F.lit("YEAROFWEEK"), date_of(time))
     if name in CALENDAR:
-        return F.call_function(name, F.date_from_unix_date(_whole(micros, DAY).cast("int")))
+        return F.call_function(name, date_of(time))
     unit, wraps = _CLOCK[name]
-    return F.pmod(_whole(micros, unit), long(wraps)).cast("int")
+    return F.pmod(whole(micros, unit), long(wraps)).cast("int")
 
 
-def _whole(micros: Column, unit: int) -> Column:
+def date_of(time: Column) -> Column:
+    """The day of a time in UTC."""
+    return _naive(time).cast("date")
+
+
+def _naive(time: Column) -> Column:
+    """A time without a zone, in UTC."""
+    return F.timestamp_add("MICROSECOND", F.unix_micros(time), F.lit("1970-01-01").cast("timestamp_ntz"))
+
+
+def seconds_of(time: Column) -> Column:
+    """The seconds of a time within its minute, with their fraction."""
+    micros = F.pmod(F.unix_micros(time), long(MINUTE)).cast("decimal(8,0)")
+    return (micros * F.lit(Decimal("0.000001"))).cast("decimal(8,6)")
+
+
+def whole(micros: Column, unit: int) -> Column:
     """How many whole units a time is, rounded down, for the first times that there are too."""
     towards_zero = F.call_function("div", micros, long(unit))
     return F.when(micros % long(unit) < 0, towards_zero - 1).otherwise(towards_zero)
 
 
 def truncated(unit: str, time: Column) -> Column:
-    """A time cut down to a second, minute, hour or day of UTC; null where that is before all time."""
+    """A time cut down to a unit of UTC; null where that is before all time."""
     micros = F.unix_micros(time)
-    return F.timestamp_micros(F.try_subtract(micros, F.pmod(micros, long(_UNITS[unit]))))
+    if unit in LENGTHS:
+        return F.timestamp_micros(F.try_subtract(micros, F.pmod(micros, long(LENGTHS[unit]))))
+    first = F.unix_date(F.trunc(date_of(time), unit)).cast("bigint")
+    return F.timestamp_micros(F.try_multiply(first, long(DAY)))
 
 
 def start_of(date: Column) -> Column:
@@ -60,8 +90,7 @@ def instant_of(naive: Column) -> Column:
 
 def text_of(time: Column) -> Column:
     """A time as text, as Spark writes it in UTC."""
-    epoch = F.lit("1970-01-01").cast("timestamp_ntz")
-    return F.timestamp_add("MICROSECOND", F.unix_micros(time), epoch).cast("string")
+    return _naive(time).cast("string")
 
 
 def time_of_text(text: Column) -> Column:
@@ -78,3 +107,46 @@ def try_time_of_text(text: Column) -> Column:
     """The time that a text says, or null."""
     zoned = F.when(~text.rlike(_WITHOUT_DATE), text.try_cast("timestamp_ltz"))
     return F.when(text.rlike(_WITHOUT_ZONE), instant_of(text.try_cast("timestamp_ntz"))).otherwise(zoned)
+
+
+def formatted(time: Column, pattern: str) -> Column:
+    """A time of the years 1 to 9999 by a pattern: slices of how Spark writes it, as long as can be."""
+    slices: list[tuple[int, int] | Column] = []
+    for part in time_patterns.parse(pattern):
+        last = slices[-1] if slices else None
+        text = part if isinstance(part, str) else part.text
+        begin = last[1] if isinstance(last, tuple) else -1
+        if isinstance(part, time_patterns.Letters):
+            begin = _WRITTEN.find(text) if len(text) > 1 else -1
+        if begin < 0 or not _WRITTEN.startswith(text, begin):
+            slices.append(F.lit(text) if isinstance(part, str) else _letters(text, time))
+        elif isinstance(last, tuple) and last[1] == begin:
+            slices[-1] = last[0], begin + len(text)
+        else:
+            slices.append((begin, begin + len(text)))
+    written = text_of(time)
+    parts = [F.substring(written, s[0] + 1, s[1] - s[0]) if isinstance(s, tuple) else s for s in slices]
+    return F.concat(*parts) if parts else F.lit("")
+
+
+def _letters(letters: str, time: Column) -> Column:
+    """What is not a slice of a time as Spark writes it. A day is the same in whatever zone its letters are written."""
+    if letters[0] in "yMdE":
+        return F.date_format(date_of(time), letters)
+    if letters[0] == "S":
+        micros = F.lpad(F.pmod(F.unix_micros(time), long(SECOND)).cast("string"), 6, "0")
+        return F.substring(micros, 1, len(letters))
+    hour = part_of("hour", time)
+    if letters == "a":
+        return F.when(hour < 12, F.lit("AM")).otherwise(F.lit("PM"))
+    value = (hour + 11) % 12 + 1 if letters[0] == "h" else part_of(_NAMES[letters[0]], time)
+    text = value.cast("string")
+    return F.lpad(text, 2, "0") if len(letters) == 2 else text
+
+
+def try_time_by_pattern(text: Column, pattern: str) -> Column:
+    """The time that a text says by a pattern, or null: put as Spark reads it, and with a zone."""
+    form = time_patterns.text_form(pattern)
+    expression = rf"\A{form.regex}\z"
+    put = "".join([part if isinstance(part, str) else f"${part}" for part in form.template]) + "Z"
+    return F.when(text.rlike(expression), F.regexp_replace(text, expression, put).try_cast("timestamp_ltz"))
