@@ -15,6 +15,7 @@ from penstock.model.schema import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP, 
 from penstock.model.time import Domain, parse_span
 from penstock.plan.expressions import USER, Call, Expression, Literal
 from penstock.plan.typing import can_cast, converted
+from penstock.sql.aggregate_names import REFUSED
 from penstock.sql.bind_constant import date, timestamp
 from penstock.sql.reading import shown
 from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, WINDOW_FUNCTIONS
@@ -191,6 +192,8 @@ def user_function(binder: ExpressionBinder, node: exp.Expr) -> Expression:
         hint = "register it with flow.function(…) or flow.aggregate(…)"
         if name.lower() in WINDOW_FUNCTIONS:
             hint = HOW_WINDOWS_ARE_WRITTEN
+        if name.lower() in REFUSED:
+            raise binder.error(f"{name.lower()} is not supported.", node, got=name, hint=REFUSED[name.lower()])
         raise binder.error("Unknown function.", node, got=name, hint=hint)
     args = binder.reading.parts(node, "expressions")
     return Call(USER + function.name, tuple(binder.bind(a) for a in args), function.returns)

@@ -20,15 +20,16 @@ from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Project, Select, Union
 from penstock.plan.rules.settle import settled
 from penstock.plan.typing import common_type, converted
+from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bind_expression import ExpressionBinder
-from penstock.sql.bind_grouping import GroupingBinder
+from penstock.sql.bind_grouping_sets import bind_grouping
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import WindowClause
 from penstock.sql.dialect import NESTING, position, room_to_recurse
 from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, unique
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
-from penstock.sql.scope import Scope, aggregate_name
+from penstock.sql.scope import Scope
 from penstock.sql.tokens import HOW_WINDOWS_ARE_WRITTEN, MARKER, check_shape, parse
 
 _NO_MEANING = {
@@ -214,7 +215,7 @@ class _Binder:
         if where is not None:
             scope.node = Select(scope.node, binder.predicate(self.reading.need(where, "this")))
         if aggregates or window is not None:
-            result = GroupingBinder(self.catalog, scope, items, window, binder).bind(tree, group, having)
+            result = bind_grouping(self.catalog, scope, items, window, binder, tree)
         else:
             result = self._projection(items, scope, binder)
         distinct = self.reading.part(tree, "distinct")

@@ -20,7 +20,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token
 
-from penstock.operators.aggregates.catalogue import RECORDS
+from penstock.sql.aggregate_names import OWN_NODES
 
 E = TypeVar("E", bound=exp.Expr)
 NESTING = 64
@@ -32,7 +32,7 @@ _SCALAR = (
 )
 SCALAR_FUNCTIONS = frozenset(_SCALAR.upper().split())
 """Those of the functions that are of one row."""
-_FUNCTIONS = [*SCALAR_FUNCTIONS, *(name.upper() for record in RECORDS for name in record.names)]
+_FUNCTIONS = [*SCALAR_FUNCTIONS, *(name.upper() for name in OWN_NODES)]
 _WITH_WORDS_INSIDE = (
     "and broadcast broadcastjoin cast ceil extract floor mapjoin merge mergejoin or overlay position shuffle_hash "
     "shuffle_replicate_nl shufflemerge substr substring trim try_cast"

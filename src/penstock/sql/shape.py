@@ -21,6 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
 from penstock.sql.dialect import SCALAR_FUNCTIONS, PenstockDialect, line_and_column
+from penstock.sql.shape_groups import after_aggregate, group_by, nulls
 
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS}
 _ARITHMETIC = {
@@ -159,7 +160,7 @@ class _Shape:
         if self.take(TokenType.WHERE):
             self.expression()
         if self.take(TokenType.GROUP_BY):
-            self.each(self.expression)
+            group_by(self)
         if self.take(TokenType.HAVING):
             self.expression()
 
@@ -312,10 +313,12 @@ class _Shape:
             self.inside(self.substring)
         elif self.kind(1) == TokenType.R_PAREN:
             self.at += 2
+            after_aggregate(self)
         elif called in SCALAR_FUNCTIONS:
             self.inside(lambda: self.each(self.expression))
         else:
             self.inside(self.aggregated)
+            after_aggregate(self)
 
     def aggregated(self) -> None:
         """The arguments of an aggregate, or of a function that the dialect does not know."""
@@ -324,6 +327,7 @@ class _Shape:
             return
         self.take(TokenType.ALL, TokenType.DISTINCT)
         self.each(self.expression)
+        nulls(self)
 
     def cast(self) -> None:
         self.expression()
