@@ -139,7 +139,7 @@ def _percentile(values: list[Any], share: float) -> float:
         return low
     part = place - math.floor(place)
     if not (math.isfinite(low) and math.isfinite(high)):
-        return (1 - part) * low + part * high
+        return low + part * (high - low)  # NaN where the line has no beginning
     return _double(Fraction(low) + Fraction(part) * (Fraction(high) - Fraction(low)))
 
 

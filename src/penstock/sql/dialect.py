@@ -18,7 +18,7 @@ from typing import TypeVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql.aggregate_names import OWN_NODES
 
@@ -64,6 +64,19 @@ class PenstockDialect(Spark):
 
         def _warn_unsupported(self) -> None:
             """What is no query is an error, so it needs no line in a log besides."""
+
+        def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+            """Of any expressions; sqlglot's own takes no conditions."""
+            if self._curr is None or self._curr.token_type not in (TokenType.CUBE, TokenType.ROLLUP):
+                return None
+            kind = exp.Cube if self._curr.token_type == TokenType.CUBE else exp.Rollup
+            self._advance()
+            return self.expression(
+                kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+            )
+
+        def _parse_grouping_set(self) -> exp.Expr | None:
+            return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
             """The node, with the place of the last token unless it has one."""

@@ -4,7 +4,8 @@ A partial has each value with how often it was put in, so it can be taken out ag
 as are different (holistic, thesis 6.2.2). The order of values is SQL's: NaN is above every number.
 
 A percentile is exact, as Spark's `percentile` is: the values stand in order at the places 0 to n - 1, and between two
-places it goes in a straight line. Of the values that are there most often the mode is the least.
+places it goes in a straight line; from minus infinity there is none, and it is NaN. Of the values that are there most
+often the mode is the least.
 """
 
 from __future__ import annotations
@@ -38,8 +39,7 @@ class _Percentile:
         low, high = (float(_at(values, whole)) for whole in (math.floor(place), math.ceil(place)))
         if low == high or math.isnan(low):
             return low
-        part = place - math.floor(place)
-        return (1 - part) * low + part * high
+        return low + (place - math.floor(place)) * (high - low)
 
 
 def _at(values: list[tuple[Any, int]], place: int) -> Any:
