@@ -20,7 +20,8 @@ def record_of(call: AggregateCall, catalog: Catalog) -> Aggregate:
         name = call.function.removeprefix(USER)
         if name not in catalog.aggregates:
             raise PlanError("There is no such aggregate.", got=name, hint=closest(name, catalog.aggregates))
-        return _of_user(name, *catalog.aggregates[name])
+        made = _of_user(name, *catalog.aggregates[name])
+        return made.of_distinct() if call.distinct else made
     found = known(call)
     if found is None:
         raise PlanError("There is no such aggregate.", got=str(call))
