@@ -51,7 +51,7 @@ def aggregate_name(node: exp.Expr, catalog: Catalog) -> str | None:
     """The name of the aggregate that a node calls, if it does: of the catalogue, said otherwise, or the user's."""
     if type(node) in AGGREGATES:
         return AGGREGATES[type(node)]
-    if isinstance(node, exp.Any):
+    if isinstance(node, exp.Any) and isinstance(node.this, exp.Paren):  # with several, it is one of a list
         return "any"
     if not isinstance(node, exp.Anonymous):
         return None

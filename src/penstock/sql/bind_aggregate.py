@@ -131,8 +131,8 @@ class AggregateBinder:
             reading.name(node)
             return reading.parts(node, "expressions")
         inner = reading.part(node, "this")
-        if isinstance(node, exp.Any):  # the parser takes it for one of a list
-            return [reading.need(inner, "this")] if isinstance(inner, exp.Paren) else []
+        if isinstance(node, exp.Any) and inner is not None:
+            return [reading.need(inner, "this")]
         reading.value(node, "big_int")  # in which type other dialects count
         return [*([inner] if inner is not None else []), *reading.parts(node, "expressions")]
 
