@@ -79,8 +79,8 @@ def grouping_sets(rng: random.Random, schema: Schema) -> str:
         ["ROLLUP (k, v % 2)", "CUBE (k, v % 2)", "GROUPING SETS ((k), (v % 2), (k))", "k, v % 2 WITH ROLLUP"]
     )
     return (
-        f"SELECT k, v % 2 AS odd, grouping_id() AS g, grouping(k) AS gk, count(*) AS n, sum(v) AS s {window(rng, schema)} FROM a "
-        f"GROUP BY {by} HAVING count(*) > 1 OR grouping(k) = 1"
+        "SELECT k, v % 2 AS odd, grouping_id() AS g, grouping(k) AS gk, count(*) AS n, sum(v) AS s "
+        f"{window(rng, schema)} FROM a GROUP BY {by} HAVING count(*) > 1 OR grouping(k) = 1"
     )
 
 
