@@ -236,6 +236,9 @@ SEVERAL = {
 PER = pk.punctuated("k = 'punct'", per=["v"], final=True)
 TUMBLING = "[RANGE 25, SLIDE 25, WA ts]"
 
+PAIRS = "first(v) AS f, last(k) AS l, min_by(d, v) AS m, corr(v, d) AS r, count(DISTINCT k, v) AS n"
+VALUES = "median(v) AS m, percentile(c, 0.9) AS p, mode(k) AS o, sum(DISTINCT c) AS s, var_pop(DISTINCT d) AS x"
+BITS = "bit_and(v) AS a, bit_or(v) AS o, bit_xor(v) AS x, any(v > 5) AS y, every(d > 0) AS e, count_if(v > 3) AS n"
 DISTINCTS = "count(*) AS n, count(DISTINCT v) AS dv, count(DISTINCT d) AS dd, count(DISTINCT b) AS db, max(v) AS m"
 CASES = [
     Golden("ingest-ordered", "SELECT * FROM s", pk.ordered()),
@@ -257,6 +260,10 @@ CASES = [
     Golden("columnar-distinct", f"SELECT k, {DISTINCTS} {SLIDING} FROM s GROUP BY k", form="arrow"),
     Golden("columnar-distinct-rows", f"SELECT v, {DISTINCTS} {TUMBLING} FROM s GROUP BY v"),
     Golden("paned", f"SELECT k, {TABLES} {SLIDING} FROM s GROUP BY k", aggregate="paned"),
+    Golden("paned-pairs", f"SELECT k, {PAIRS} {SLIDING} FROM s GROUP BY k"),
+    Golden("paned-values", f"SELECT k, {VALUES} {SLIDING} FROM s GROUP BY k"),
+    Golden("columnar-bits", f"SELECT k, {BITS} {SLIDING} FROM s GROUP BY k"),
+    Golden("grouping-sets", f"SELECT k, b, grouping_id() AS g, sum(v) AS s {SLIDING} FROM s GROUP BY CUBE (k, b)"),
     Golden("paned-differential", f"SELECT k, {EXACT} {SLIDING} FROM s GROUP BY k", aggregate="paned differential"),
     Golden(
         "paned-odd-keys", f"SELECT d, day, {EXACT} {SLIDING} FROM s GROUP BY d, day", aggregate="paned differential"

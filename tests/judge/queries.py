@@ -27,6 +27,11 @@ class Window:
     origin: int = 0
 
     @property
+    def has_gaps(self) -> bool:
+        """Whether there are rows in no window."""
+        return self.range < self.slide
+
+    @property
     def clause(self) -> str:
         """As it is written."""
         unit = " seconds" if self.on == "clock" else ""
@@ -50,11 +55,14 @@ class Query:
     keys: list[str | int] = field(default_factory=list)
     having: str = ""
     distinct: bool = False
+    sets: str = ""
+    """ROLLUP or CUBE, of the keys."""
 
     def text(self, *, clause: str, source: str, lead: Sequence[str] = ()) -> str:
         """The SQL; `lead` are columns that come first in the select list and in GROUP BY, and move positions."""
         items = [*lead, *[f"{e} AS {a}" for e, a in self.items]]
-        keys = [*lead, *[str(k + len(lead)) if isinstance(k, int) else k for k in self.keys]]
+        own = [str(k + len(lead)) if isinstance(k, int) else k for k in self.keys]
+        keys = [*lead, f"{self.sets} ({', '.join(own)})"] if self.sets and own else [*lead, *own]
         parts = [f"SELECT {'DISTINCT ' if self.distinct else ''}{', '.join(items)}{clause} FROM {source}"]
         parts += [f"WHERE {self.where}"] if self.where else []
         parts += [f"GROUP BY {', '.join(keys)}"] if keys else []
@@ -152,7 +160,13 @@ class Maker(Expressions):
         if not any(isinstance(k, int) for k in keys):
             self.random.shuffle(items)
         having = self._having(known) if self.random.random() < 0.5 else ""
-        return Query(items, self.pick(self._windows), where, keys, having)
+        # Beside grouping sets Spark finds keys in HAVING only if the select list has them by name.
+        sets = self.pick(["", "", "ROLLUP", "CUBE"]) if not having else ""
+        # A key that is there twice is one to Spark, and two to DuckDB.
+        named = {alias: expression for expression, alias in items}
+        meant = [items[k - 1][0] if isinstance(k, int) else named.get(k, k) for k in keys]
+        sets = sets if len(set(meant)) == len(meant) else ""
+        return Query(items, self.pick(self._windows), where, keys, having, sets=sets)
 
     def _having(self, known: dict[str, str]) -> str:
         comparable = [(name, kind) for name, kind in known.items() if kind != "inexact"]

@@ -34,10 +34,22 @@ EXACT = "count(*) AS n, count(v) AS cv, sum(v) AS sv, avg(v) AS av, sum(c) AS sc
 ORDERED = "min(d) AS d0, max(d) AS d1, sum(d) AS sd, min(c) AS c0, max(k) AS k1, min(at) AS a0"
 NUMBERS = (
     "count(*) AS n, sum(v) AS sv, avg(v) AS av, max(v) AS mv, min(d) AS d0, max(d) AS d1, sum(d) AS sd, max(at) AS a1, "
-    "var_pop(v) AS pv, stddev_samp(d) AS td, count(DISTINCT d) AS dd, count(DISTINCT k) AS dk"
+    "var_pop(v) AS pv, stddev_samp(d) AS td, count(DISTINCT d) AS dd, count(DISTINCT k) AS dk, bit_and(v) AS ba, "
+    "bit_xor(v) AS bx, every(v > 3) AS ev, any(d > 2) AS ad, count_if(v > 2) AS ci, sum(v) FILTER (WHERE d > 1) AS fv"
 )
 HOLISTIC = (
     "count(DISTINCT d) AS dd, count(DISTINCT at) AS da, var_pop(v) AS pv, stddev_samp(c) AS sc, var_samp(d) AS vd"
+)
+
+OF_PAIRS = (
+    "first(v) AS fv, last(d) IGNORE NULLS AS ld, last(k) FILTER (WHERE v > 3) AS fl, min_by(k, d) AS mk, "
+    "max_by(v, c) AS mv, covar_pop(v, d) AS pc, covar_samp(v, c) AS sc, corr(v, c) AS r, count(DISTINCT k, v) AS dkv, "
+    "count(v, d) AS cvd"
+)
+OF_VALUES = (
+    "median(v) AS mv, percentile(d, 0.3) AS pd, percentile(c, 1) FILTER (WHERE v > 0) AS pc, mode(k) AS mk, "
+    "mode(d) AS md, sum(DISTINCT v) AS sv, avg(DISTINCT c) AS ac, stddev(DISTINCT d) AS td, bit_or(v) AS bv, "
+    "any_value(at) AS aa"
 )
 
 
@@ -130,12 +142,15 @@ def clause(window: SlidingWindow) -> str:
 @st.composite
 def window_queries(draw: st.DrawFn) -> Case:
     keys = draw(st.sampled_from([(), ("k",), ("d",), ("k", "v"), ("at", "c")]))
-    aggregates = draw(st.sampled_from([EXACT, ORDERED, HOLISTIC, NUMBERS, f"{EXACT}, {ORDERED}"]))
+    aggregates = draw(st.sampled_from([EXACT, ORDERED, HOLISTIC, NUMBERS, OF_PAIRS, OF_VALUES, f"{EXACT}, {ORDERED}"]))
     where = draw(st.sampled_from(["", " WHERE v > 3", " WHERE d > 1.5 OR k = 'a'", " WHERE NOT (v + 1 <= 4)"]))
     having = draw(st.sampled_from(["", " HAVING count(*) > 1"]))
     names = [f"{k} AS key_{k}" for k in keys]
     sql = f"SELECT {', '.join([*names, aggregates])} {clause(draw(sliding_windows()))} FROM s{where}"
-    sql += f" GROUP BY {', '.join(keys)}{having}" if keys else having
+    if keys:
+        grouped = st.sampled_from(["{}", "{}", "ROLLUP ({})", "CUBE ({})", "GROUPING SETS (({}), ())"])
+        sql += f" GROUP BY {draw(grouped).format(', '.join(keys))}"
+    sql += having
     arrived = draw(rows())
     return Case(sql, draw(PROGRESS), [arrived[c] for c in draw(cuts(len(arrived)))])
 

@@ -65,6 +65,25 @@ def holistic(rng: random.Random, schema: Schema) -> str:
     )
 
 
+def of_values(rng: random.Random, schema: Schema) -> str:
+    return (
+        "SELECT k, median(v) AS m, percentile(f, 0.3) AS p, mode(v) AS o, sum(DISTINCT v) AS s, avg(DISTINCT d) AS a, "
+        "min_by(f, v) AS lo, last(v) AS la, first(f) IGNORE NULLS AS fi, corr(v, f) AS r, covar_samp(v, d) AS c, "
+        "bit_xor(v) AS x, bool_or(v > 5) AS b, count_if(v > 2) AS n, sum(f) FILTER (WHERE v > 0) AS fs, "
+        f"count(DISTINCT v, f) AS dv, var_pop(DISTINCT v) AS dd {window(rng, schema)} FROM a GROUP BY k"
+    )
+
+
+def grouping_sets(rng: random.Random, schema: Schema) -> str:
+    by = rng.choice(
+        ["ROLLUP (k, v % 2)", "CUBE (k, v % 2)", "GROUPING SETS ((k), (v % 2), (k))", "k, v % 2 WITH ROLLUP"]
+    )
+    return (
+        "SELECT k, v % 2 AS odd, grouping_id() AS g, grouping(k) AS gk, count(*) AS n, sum(v) AS s "
+        f"{window(rng, schema)} FROM a GROUP BY {by} HAVING count(*) > 1 OR grouping(k) = 1"
+    )
+
+
 def union(rng: random.Random, schema: Schema) -> str:
     return f"SELECT k, sum(v) AS s, max(f) AS hi {window(rng, schema)} FROM a UNION b UNION c GROUP BY k"
 
@@ -89,7 +108,8 @@ def stateless(rng: random.Random, schema: Schema) -> str:
 
 
 SHAPES: list[Callable[[random.Random, Schema], str]] = [
-    several_aggregates, paned_aggregates, holistic, union, user_defined, distinct, nested, stateless,
+    several_aggregates, paned_aggregates, holistic, union, user_defined, distinct, nested, stateless, of_values,
+    grouping_sets,
 ]  # fmt: skip
 
 

@@ -13,8 +13,8 @@ import penstock as pk
 from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.windows import windowed
 from penstock.model.batch import table_of
-from penstock.model.schema import DataType, parse_type, schema_of
-from penstock.operators.aggregates.catalogue import RECORDS, Aggregate
+from penstock.model.schema import BOOLEAN, DOUBLE, DataType, parse_type, schema_of
+from penstock.operators.aggregates.catalogue import DISTINCT_RECORDS, RECORDS, Aggregate
 from penstock.plan.cost import Volume, choose_spark
 from penstock.plan.nodes import WindowAggregate
 from penstock.plan.windows import SlidingWindow
@@ -35,12 +35,15 @@ TIMES = [0, 1, 2, 3, 5, 9, 12]
 
 def called(record: Aggregate) -> str:
     inner = "DISTINCT x" if record.distinct else "x"
-    return f"{record.name}({inner})"
+    second = ", 0.3" if record.with_share is not None else ", x" if record.arguments == 2 else ""
+    return f"{record.name}({inner}{second})"
 
 
 def functions_of(type_: DataType, way: str) -> list[str]:
     """The functions over a type that a way can compute; distinct counts beside others are the way of differences."""
-    able = [r for r in RECORDS if r.type_of(type_) is not None and r.is_native(type_)]
+    able = [r for r in (*RECORDS, *DISTINCT_RECORDS) if r.type_of(type_) is not None and r.is_native(type_)]
+    if type_ != DOUBLE:  # numbers that go together are cast to it before
+        able = [r for r in able if r.arguments == 1 or r.type_of(BOOLEAN) is not None]
     match way:
         case "slide":
             able = [r for r in able if r.has_array_form(type_) and not r.distinct]

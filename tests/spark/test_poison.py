@@ -127,6 +127,15 @@ def test_the_same_rows_die_in_streaming(seed: int, spark: Any) -> None:
     judge(seed, ALL, spark)
 
 
+def test_sums_of_distinct_values_that_do_not_fit_die_alike(spark: Any) -> None:
+    streams = [Arrivals("s", SCHEMA, pk.bounded(100), some_rows(random.Random(1)))]
+    sql = "SELECT k, sum(DISTINCT w) AS s, avg(DISTINCT w) AS a {} [RANGE 12, SLIDE 4, WA ts] FROM s GROUP BY k"
+    for more, evaluators in (("", BATCH), (", picky(DISTINCT v) AS p, sum(DISTINCT d) AS d", ALL)):
+        found = agreement(sql.format(more), streams, user_catalog(), evaluators, spark)
+        assert found.agrees, found.render()
+        assert all(v.got is not None and v.got.failed for v in found.verdicts)
+
+
 def test_rows_that_may_or_may_not_be_punctuation_die(spark: Any) -> None:
     progress = pk.punctuated("100 div v > 40 AND moody(v) < 99", whole_stream=True)
     streams = [Arrivals("s", SCHEMA, progress, some_rows(random.Random(1)))]

@@ -37,8 +37,8 @@ def _check_grouped(keys: tuple[str, ...], aggregates: tuple[AggregateCall, ...],
     for key in keys:
         check_column("Aggregate, key", key, None, below)
     for call in aggregates:
-        if call.argument is not None:
-            check_column(f"Aggregate, {call}", call.argument, call.argument_type, below)
+        for column, type_ in zip(call.columns, call.column_types, strict=True):
+            check_column(f"Aggregate, {call}", column, type_, below)
 
 
 def _grouped_fields(keys: tuple[str, ...], aggregates: tuple[AggregateCall, ...], below: Schema) -> list[Field]:

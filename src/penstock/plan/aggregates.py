@@ -20,11 +20,18 @@ def record_of(call: AggregateCall, catalog: Catalog) -> Aggregate:
         name = call.function.removeprefix(USER)
         if name not in catalog.aggregates:
             raise PlanError("There is no such aggregate.", got=name, hint=closest(name, catalog.aggregates))
-        return _of_user(name, *catalog.aggregates[name])
-    found = find(call.function, distinct=call.distinct)
+        made = _of_user(name, *catalog.aggregates[name])
+        return made.of_distinct() if call.distinct else made
+    found = known(call)
     if found is None:
         raise PlanError("There is no such aggregate.", got=str(call))
     return found
+
+
+def known(call: AggregateCall) -> Aggregate | None:
+    """The record of the catalogue for a call; None of a user's aggregate, and if there is none."""
+    found = find(call.function, distinct=call.distinct, arguments=len(call.columns))
+    return found if found is None or call.share is None else found.of_share(call.share)
 
 
 def _of_user(name: str, aggregate: UserAggregate, returns: DataType) -> Aggregate:

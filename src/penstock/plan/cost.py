@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 from penstock.errors import PlanError
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
+from penstock.plan.expressions import AggregateCall
 from penstock.plan.nodes import WindowAggregate
 from penstock.plan.windows import SlidingWindow
 
@@ -174,5 +175,10 @@ def has_array_form(node: WindowAggregate, catalog: Catalog) -> bool:
 
 
 def without_distinct(node: WindowAggregate) -> WindowAggregate:
-    """The same windows and groups with the aggregates that are not DISTINCT."""
-    return replace(node, aggregates=tuple(a for a in node.aggregates if not a.distinct))
+    """The same windows and groups with the aggregates that are not distinct counts of one column."""
+    return replace(node, aggregates=tuple(a for a in node.aggregates if not counts_distinct(a)))
+
+
+def counts_distinct(call: AggregateCall) -> bool:
+    """Whether a call counts the distinct values of one column."""
+    return call.distinct and call.function == "count" and not call.others

@@ -8,7 +8,7 @@ reads.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.model.schema import BOOLEAN, DataType, Schema
 
@@ -159,7 +159,7 @@ def is_deeper(expression: Expression, depth: int, size: int) -> bool:
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate of a column (`None` for `count(*)`), under the name that its result has."""
+    """An aggregate of a column (`None` for `count(*)`) or of several, under the name that its result has."""
 
     function: str
     argument: str | None
@@ -167,14 +167,35 @@ class AggregateCall:
     name: str
     distinct: bool = False
     argument_type: DataType | None = None
+    others: tuple[str, ...] = ()
+    """The columns that it reads besides."""
+    other_types: tuple[DataType, ...] = ()
+    share: float | None = None
+    """Between 0 and 1, where it is one of values in order."""
 
     def __str__(self) -> str:
         """As in SQL."""
-        return f"{self._of(self.argument or '*')} AS {self.name}"
+        return f"{self._of(', '.join(self.columns) or '*')} AS {self.name}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return () if self.argument is None else (self.argument, *self.others)
+
+    @property
+    def column_types(self) -> tuple[DataType | None, ...]:
+        """Their types, None where nothing is said of one."""
+        return () if self.argument is None else (self.argument_type, *self.other_types)
+
+    def reading(self, names: Mapping[str, str]) -> AggregateCall:
+        """The same call over columns of other names."""
+        argument = None if self.argument is None else names[self.argument]
+        return replace(self, argument=argument, others=tuple(names[name] for name in self.others))
 
     def worded(self, schema: Schema) -> str:
-        """The call without a name for its result, in the query's words for its argument."""
-        return self._of("*" if self.argument is None else schema[self.argument].words or self.argument)
+        """The call without a name for its result, in the query's words for its arguments."""
+        return self._of(", ".join(schema[name].words or name for name in self.columns) or "*")
 
-    def _of(self, argument: str) -> str:
-        return f"{self.function.removeprefix(USER)}({'DISTINCT ' if self.distinct else ''}{argument})"
+    def _of(self, arguments: str) -> str:
+        share = "" if self.share is None else f", {self.share:g}"
+        return f"{self.function.removeprefix(USER)}({'DISTINCT ' if self.distinct else ''}{arguments}{share})"

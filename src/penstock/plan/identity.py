@@ -123,10 +123,10 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
         case NumberRows() | AlterLifetime():
             return wanted
         case WindowAggregate():
-            arguments = [a.argument for a in node.aggregates if a.argument is not None]
+            arguments = [column for a in node.aggregates for column in a.columns]
             return frozenset({*node.keys, *arguments, *node.window.columns, node.input.schema.time or ""})
         case GroupAggregate():
-            arguments = [a.argument for a in node.aggregates if a.argument is not None]
+            arguments = [column for a in node.aggregates for column in a.columns]
             return frozenset({*node.keys, *arguments, node.input.schema.time or ""})
         case Union() if wanted is not None:
             branch = node.branches[port].schema

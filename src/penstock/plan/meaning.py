@@ -91,10 +91,7 @@ def _places(node: Node) -> Places:
 
 
 def _grouped(node: WindowAggregate | GroupAggregate, below: Places) -> list[Any]:
-    calls = [
-        dataclasses.replace(call, argument=None if call.argument is None else below[call.argument], name="")
-        for call in node.aggregates
-    ]
+    calls = [dataclasses.replace(call.reading(below), name="") for call in node.aggregates]
     return [canonical(calls), [below[key] for key in node.keys]]
 
 

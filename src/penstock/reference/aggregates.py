@@ -3,25 +3,31 @@
 Nulls are left out first; what is left may be nothing, and then only `count` has a value. Arithmetic is exact, in
 fractions, and is rounded once at the end, so that no order of summing is preferred. A variance is one of doubles: its
 values are brought to double first. NaN is greater than every number. An infinity among the values makes a sum
-infinite, or NaN beside its opposite. A group whose aggregate has no value raises `EvaluationError`.
+infinite, or NaN beside its opposite. Ties are decided by the value, never by arrival: of the values that are most
+frequent the mode is the least, of rows that are least by another `min_by` gives the least value, null before all, and
+`max_by` the greatest. A group whose aggregate has no value raises `EvaluationError`.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import reduce
+from operator import and_, or_, xor
 from typing import Any, Protocol, cast
 
 from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.schema import TIMESTAMP, DataType
 from penstock.plan.expressions import USER, AggregateCall
 from penstock.plan.user_functions import RAISED, checked, raised, shown
-from penstock.reference.scalars import same
+from penstock.reference.scalars import same, same_row
 
 _BIGINT = 2**63
 _EXACT = Context(prec=100)
+_BITS = {"bit_and": and_, "bit_or": or_, "bit_xor": xor}
 
 
 class Combinable(Protocol):
@@ -38,12 +44,15 @@ class Combinable(Protocol):
 
 
 def aggregate(call: AggregateCall, values: Sequence[object], user: Mapping[str, object]) -> object:
-    """The aggregate of a group; `values` are those of its argument, or anything at all for `count(*)`."""
+    """The aggregate of a group.
+
+    `values` are those of its argument, tuples of them where it has several, or anything at all for `count(*)`.
+    """
     if call.argument is None:
         return len(values)
-    present = [v for v in values if v is not None]
+    present = [v for v in values if _counts(call, v)]
     if call.distinct:
-        present = list({same(v): v for v in present}.values())
+        present = list({same_row(v) if isinstance(v, tuple) else same(v): v for v in present}.values())
     if call.function == "count":
         return len(present)
     if not present:
@@ -62,7 +71,33 @@ def aggregate(call: AggregateCall, values: Sequence[object], user: Mapping[str, 
         case "var_pop" | "var_samp" | "stddev_pop" | "stddev_samp":
             return _spread(call.function, present)
         case _:
+            return _further(call, present)
+
+
+def _further(call: AggregateCall, present: list[Any]) -> object:
+    match call.function:
+        case "bit_and" | "bit_or" | "bit_xor":
+            return reduce(_BITS[call.function], present)
+        case "min_by":
+            return min(present, key=_by)[0]
+        case "max_by":
+            return max(present, key=_by)[0]
+        case "covar_pop" | "covar_samp" | "corr":
+            return _joint(call.function, present)
+        case "percentile":
+            return _percentile(present, 0.5 if call.share is None else call.share)
+        case "mode":
+            times = Counter(same(v) for v in present)
+            return min((v for v in present if times[same(v)] == max(times.values())), key=_order)
+        case _:
             raise UnsupportedError("The reference does not know this aggregate.", got=call.function)
+
+
+def _counts(call: AggregateCall, value: object) -> bool:
+    """Whether a row counts: none of its arguments is null; what is found by another may be."""
+    if not isinstance(value, tuple):
+        return value is not None
+    return value[1] is not None if call.function in ("min_by", "max_by") else None not in value
 
 
 def _user(call: AggregateCall, values: list[Any], user: Mapping[str, object]) -> object:
@@ -87,6 +122,44 @@ def _order(value: Any) -> Any:
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
     return value
+
+
+def _by(pair: tuple[Any, Any]) -> Any:
+    """Rows by the second argument, ties by the first, of which null is the least."""
+    value, by = pair
+    return _order(by), value is not None, 0 if value is None else _order(value)
+
+
+def _percentile(values: list[Any], share: float) -> float:
+    """The value at a place among the values in order; between two places, in a straight line."""
+    in_order = sorted(values, key=_order)
+    place = share * (len(values) - 1)
+    low, high = float(in_order[math.floor(place)]), float(in_order[math.ceil(place)])
+    if low == high or place == math.floor(place):
+        return low
+    part = place - math.floor(place)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return low + part * (high - low)  # NaN where the line has no beginning
+    return _double(Fraction(low) + Fraction(part) * (Fraction(high) - Fraction(low)))
+
+
+def _joint(function: str, pairs: list[Any]) -> float | None:
+    """Covariance or correlation; of a sample, and of a correlation, two pairs are needed, in which values differ."""
+    sample, n = function != "covar_pop", len(pairs)
+    if sample and n == 1:
+        return None
+    if function == "corr" and any(math.isfinite(pairs[0][i]) and len({p[i] for p in pairs}) == 1 for i in (0, 1)):
+        return None
+    if not all(math.isfinite(v) for pair in pairs for v in pair):
+        return math.nan
+    means = [_total([pair[i] for pair in pairs]) / n for i in (0, 1)]
+    apart = [(Fraction(x) - means[0], Fraction(y) - means[1]) for x, y in pairs]
+    both = sum((x * y for x, y in apart), Fraction(0))
+    if function != "corr":
+        return _double(both / (n - 1 if sample else n))
+    xs, ys = (sum((pair[i] ** 2 for pair in apart), Fraction(0)) for i in (0, 1))
+    share = _double(both**2 / (xs * ys))
+    return math.copysign(math.sqrt(share), both)
 
 
 def _sum(values: list[Any], type_: DataType) -> object:

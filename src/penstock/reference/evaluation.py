@@ -282,8 +282,9 @@ class _Evaluator:
     def _results(self, node: WindowAggregate | GroupAggregate, members: list[Row], schema: Schema) -> list[object]:
         results = []
         for call in node.aggregates:
-            place = None if call.argument is None else schema.index(call.argument)
-            values = [None if place is None else row[place] for row in members]
+            places = [schema.index(name) for name in call.columns]
+            read = [tuple(row[i] for i in places) for row in members]
+            values = [row[0] for row in read] if len(places) == 1 else read
             results.append(aggregate(call, values, self.aggregates))
         return results
 

@@ -17,7 +17,7 @@ from penstock.operators.aggregates.catalogue import array_form
 from penstock.operators.aggregates.columnar import ColumnarAggregate
 from penstock.operators.aggregates.functions import max_of
 from penstock.operators.aggregates.paned import PanedAggregate
-from penstock.operators.aggregates.partials import Grouping
+from penstock.operators.aggregates.partials import Grouping, Places
 from penstock.operators.aggregates.whole_groups import GroupAggregateOperator
 from penstock.operators.aggregates.wid import WidAggregate
 from penstock.operators.joins.forms import Condition, Side
@@ -46,7 +46,7 @@ from penstock.plan import cost
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.complete import completing
-from penstock.plan.expressions import Column, Expression
+from penstock.plan.expressions import AggregateCall, Column, Expression
 from penstock.plan.join_nodes import Band, SameWindow
 from penstock.plan.monotone import rises_with
 from penstock.plan.nodes import (
@@ -295,7 +295,7 @@ class Builder:
         return Grouping(
             schema,
             tuple(schema.index(k) for k in node.keys),
-            tuple(None if a.argument is None else schema.index(a.argument) for a in node.aggregates),
+            tuple(_places(a, schema) for a in node.aggregates),
             tuple(record_of(a, self.catalog).row_form(a.argument_type, a.type) for a in node.aggregates),
         )
 
@@ -303,7 +303,8 @@ class Builder:
         schema = node.input.schema
         records = [record_of(a, self.catalog) for a in node.aggregates]
         types = [a.type for a in node.aggregates]
-        form = array_form(list(zip(records, grouping.arguments, types, strict=True)), schema)
+        columns = [None if a.argument is None else schema.index(a.argument) for a in node.aggregates]
+        form = array_form(list(zip(records, columns, types, strict=True)), schema)
         if form is None:
             raise UnsupportedError("These aggregates are not a matter of numbers.", where=node.label)
         key_schema = Schema(tuple(schema.fields[i] for i in grouping.keys))
@@ -317,6 +318,11 @@ class Builder:
             lifetime=schema.lifetime,
             attribute=str(schema.time),
         )
+
+
+def _places(call: AggregateCall, schema: Schema) -> Places:
+    places = tuple(schema.index(name) for name in call.columns)
+    return places if len(places) > 1 else places[0] if places else None
 
 
 def survivors(node: Project) -> dict[str, list[str]]:

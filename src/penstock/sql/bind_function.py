@@ -14,6 +14,7 @@ from penstock.model.schema import BIGINT, DOUBLE, INT, STRING, DataType, decimal
 from penstock.plan.expressions import USER, Call, Expression, Literal
 from penstock.plan.typing import converted, decimal_of, rounded_type
 from penstock.sql.advice import advice
+from penstock.sql.aggregate_names import REFUSED
 from penstock.sql.bind_cast import cast
 from penstock.sql.bind_named import located, matched, named_function, whole
 from penstock.sql.bind_times import PARTS, bare_interval, extraction, time_part, truncation
@@ -144,6 +145,8 @@ def called_by_name(binder: ExpressionBinder, node: exp.Expr) -> Expression:
         return Call(USER + function.name, tuple(binder.bind(a) for a in args), function.returns)
     bound = named_function(binder, node, name.lower(), args)
     if bound is None:
+        if name.lower() in REFUSED:
+            raise binder.error(f"{name.lower()} is not supported.", node, got=name, hint=REFUSED[name.lower()])
         hint = what_to_write(name) or advice(name)
         raise binder.error("Unknown function.", node, got=name, hint=hint)
     return bound

@@ -9,6 +9,9 @@ Names mean what they mean in Spark:
 
 A part of an expression is a group key if it is bound to the same as one, however it is written.
 
+In the aggregation of one of several grouping sets the keys of the others are null, and `grouping` and `grouping_id` are
+constants (`bind_grouping_sets`).
+
 Without a window clause it takes GROUP BY on the stream's own time, which is a window of one tick, or on columns of
 which the stream promises that groups are complete (`plan.complete`), or on both times of a join; then there are no
 columns of a window.
@@ -21,12 +24,11 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.model.schema import Schema
+from penstock.model.schema import BIGINT, Schema, parse_type
 from penstock.model.time import Domain
-from penstock.operators.aggregates.catalogue import find
 from penstock.plan.catalog import Catalog
 from penstock.plan.complete import completing
-from penstock.plan.expressions import USER, AggregateCall, Column, Expression
+from penstock.plan.expressions import Column, Expression, Literal
 from penstock.plan.nodes import (
     WINDOW_FIELDS,
     GroupAggregate,
@@ -39,28 +41,31 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.progressing import progressing
 from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWindow
+from penstock.sql.aggregate_names import REFUSED, aggregate_name
+from penstock.sql.bind_aggregate import AggregateBinder
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_window import WindowBinder, is_of_window, window_of_keys
 from penstock.sql.clause import ClauseNode
+from penstock.sql.grouping_sets import GroupingSets, Keys
 from penstock.sql.naming import fresh, is_named, item_name, projected, refuse_twice, shared_names, unique
 from penstock.sql.reading import shown
-from penstock.sql.scope import Scope, aggregate_name
+from penstock.sql.scope import Scope
 
 
 @dataclass
 class _Grouping:
-    """The aggregation that a SELECT is being turned into: keys and arguments below, results above."""
+    """The keys of the aggregation that a SELECT is being turned into."""
 
     keys: dict[str, Expression] = field(default_factory=dict)
     """What is grouped by, under the names that it has below the select list."""
+    known: list[Expression] = field(default_factory=list)
+    """The keys of all grouping sets."""
     sizes: set[int] = field(default_factory=set)
     """How many nodes the keys have as they are written: nothing of another size is worth a comparison."""
-    arguments: dict[Expression, str] = field(default_factory=dict)
-    calls: dict[tuple[str, Expression | None, bool], AggregateCall] = field(default_factory=dict)
 
 
 class GroupingBinder:
-    """Binds one SELECT that aggregates."""
+    """Binds the aggregation of one SELECT, or of one of its grouping sets."""
 
     def __init__(
         self,
@@ -69,12 +74,15 @@ class GroupingBinder:
         items: list[exp.Expr],
         window: WindowBinder | None,
         below: ExpressionBinder,
+        sets: GroupingSets,
     ) -> None:
         """`below` binds expressions over the rows that are aggregated."""
         self.catalog, self.scope, self.items, self.below = catalog, scope, items, below
         self.reading = scope.reading
         self.window_binder = window
+        self.sets = sets
         self.grouping = _Grouping()
+        self.aggregates = AggregateBinder(catalog, below, lambda: self.scope.node.schema.names, self._time)
         self._window: AnyWindow | None = None
         self._sizes: dict[int, int] = {}
         self._times: dict[str, Expression] = {} if window is None else window.times
@@ -82,10 +90,9 @@ class GroupingBinder:
         self.select = ExpressionBinder(catalog, self.reading, self._in_select)
         self.having = ExpressionBinder(catalog, self.reading, self._in_having)
 
-    def bind(self, tree: exp.Expr, group: exp.Expr | None, having: exp.Expr | None) -> Node:
-        """The plan: rows brought to keys and arguments, the aggregation, HAVING, the select list."""
-        if group is not None:
-            self._bind_keys(group)
+    def bind(self, tree: exp.Expr, own: Keys, having: exp.Expr | None) -> Node:
+        """The plan: rows brought to keys and arguments, the aggregation by its own keys, HAVING, the select list."""
+        self._bind_keys(own)
         if self.window_binder is not None:
             self.window_binder.check_grouped(tree)
         self._window = self._bind_window(tree)
@@ -94,8 +101,7 @@ class GroupingBinder:
         columns, made = self._columns()
         predicate = self.having.predicate(self.reading.need(having, "this")) if having is not None else None
         refuse_twice(self.items, self.reading, shared=shared_names(self.items, self.scope))
-        grouping = self.grouping
-        keys, calls = tuple(grouping.keys), tuple(grouping.calls.values())
+        keys, calls = tuple(self.grouping.keys), tuple(self.aggregates.calls.values())
         aggregate: Node
         if self._window is None:
             aggregate = GroupAggregate(self._inputs(), keys, calls)
@@ -119,7 +125,7 @@ class GroupingBinder:
             if self.scope.is_star(item):
                 raise self.reading.error("SELECT * cannot be aggregated.", item, hint="name the columns")
             bound = self.select.bind(self.reading.need(item, "this") if isinstance(item, exp.Alias) else item)
-            name = item_name(item, bound, len(columns), self.reading, self.scope, shared)
+            name = item_name(item, self._unless_absent(item, bound), len(columns), self.reading, self.scope, shared)
             own = bound.name if isinstance(bound, Column) and bound.name in self._lead else None
             if own is not None and (not isinstance(item, exp.Alias) or name.lower() == own):
                 continue
@@ -136,17 +142,19 @@ class GroupingBinder:
 
     # Keys
 
-    def _bind_keys(self, group: exp.Expr) -> None:
+    def _bind_keys(self, own: Keys) -> None:
         binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._in_group_by(n, binder))
-        if self.reading.flag(group, "all"):
-            raise self.reading.error("GROUP BY ALL is not supported.", group, got="ALL", hint="name what to group by")
-        for key in self.reading.parts(group, "expressions"):
+        for key in self.sets.keys:
             source = self._at_position(key)
             if self.window_binder is not None and self.window_binder.takes_key(source):
                 continue
             if self.scope.is_star(source):
                 raise self.reading.error("GROUP BY takes columns and expressions.", source, got="*")
-            self._add_key(binder.bind(source))
+            bound = binder.bind(source)
+            if bound not in self.grouping.known:
+                self.grouping.known.append(bound)
+            if any(key is each for each in own):
+                self._add_key(bound)
             self.grouping.sizes.add(self._size(source))
 
     def _at_position(self, key: exp.Expr) -> exp.Expr:
@@ -184,6 +192,9 @@ class GroupingBinder:
 
     def _add_key(self, bound: Expression) -> str:
         grouping = self.grouping
+        known = next((name for name, key in grouping.keys.items() if key == bound), None)
+        if known is not None and self.sets.are_said:
+            return known
         name = fresh(f"__key{len(grouping.keys)}", self.scope.node.schema.names)
         if isinstance(bound, Column) and bound.name.lower() not in WINDOW_FIELDS:
             name = bound.name
@@ -266,9 +277,11 @@ class GroupingBinder:
         key = self._key(node)
         if key is not None:
             return key
-        function = aggregate_name(node, self.catalog)
-        if function is not None:
-            return self._call(function, node)
+        called = self.aggregates.bind(node)
+        if called is not None:
+            return called
+        if isinstance(node, exp.Anonymous) and node.name.lower() in ("grouping", "grouping_id"):
+            return self._grouping_id(node)
         name = self.window_binder.column(node) if self.window_binder is not None else None
         if self.window_binder is None and self._window is not None and is_of_window(node):
             name = self.reading.name(node).lower()
@@ -277,8 +290,8 @@ class GroupingBinder:
             return Column(name, field.type)
         return None
 
-    def _key(self, node: exp.Expr) -> Column | None:
-        """The group key that a node is."""
+    def _key(self, node: exp.Expr) -> Column | Literal | None:
+        """The group key that a node is; null if it is one of another grouping set."""
         if isinstance(node, exp.Column) and not self.scope.has(node):
             return None
         if isinstance(node, exp.Paren) or self._size(node) not in self.grouping.sizes:
@@ -292,7 +305,34 @@ class GroupingBinder:
         for name, key in self.grouping.keys.items():
             if key == bound:
                 return Column(name, key.type)
-        return None
+        return Literal(None, bound.type) if bound in self.grouping.known else None
+
+    def _unless_absent(self, item: exp.Expr, bound: Expression) -> Expression:
+        """What a column of the result is named by: the column, also where it is null in this grouping set."""
+        if not isinstance(item, exp.Column) or not isinstance(bound, Literal):
+            return bound
+        column = self.scope.column(item)
+        return column if column.name.lower() not in WINDOW_FIELDS else replace(column, name=f"__{column.name}")
+
+    def _grouping_id(self, node: exp.Expr) -> Expression:
+        """A bit per key, the first one highest: set where the key is not of this grouping set."""
+        name = self.reading.name(node).lower()
+        written = self.reading.parts(node, "expressions")
+        if not self.sets.are_said:
+            raise self.below.error(f"{name} is not supported here.", node, hint=REFUSED[name])
+        if name == "grouping" and len(written) != 1:
+            raise self.below.error("grouping takes one key.", node, hint="write grouping_id for several")
+        keys = [self._any_key(each) for each in written] or self.grouping.known
+        bits = 0
+        for key in keys:
+            bits = 2 * bits + (key not in self.grouping.keys.values())
+        return Literal(bits, parse_type("tinyint") if name == "grouping" else BIGINT)
+
+    def _any_key(self, node: exp.Expr) -> Expression:
+        bound = self.below.bind(node)
+        if bound not in self.grouping.known:
+            raise self.below.error("This is no key of GROUP BY.", node, hint="name what is grouped by")
+        return bound
 
     def _size(self, node: exp.Expr) -> int:
         if id(node) not in self._sizes:
@@ -319,73 +359,25 @@ class GroupingBinder:
             )
         return self.reading.need(found[0], "this") if found else None
 
-    # Aggregates
+    def _time_name(self) -> str:
+        """What that is called which windows are on; without them, the time of the stream."""
+        return str(self.scope.node.schema.time) if self._window is None else self._window.attribute
 
-    def _call(self, function: str, node: exp.Expr) -> Expression:
-        reading, below = self.reading, self.below
-        argument, distinct = self._argument(node)
-        record = find(function)
-        if argument is None and not (record is not None and record.takes_star):
-            raise below.error("Only count takes *.", node)
-        if distinct and record is not None and record.ignores_distinct:
-            distinct = False
-        if distinct and find(function, distinct=True) is None:
-            raise below.error("DISTINCT is supported in count only.", node)
-        if record is None:
-            reading.name(node)
-            type_ = self.catalog.aggregates[function.removeprefix(USER)][1]
-        else:
-            found = record.type_of(argument.type if argument is not None else None)
-            if found is None:
-                raise below.error(
-                    f"{function} does not apply to this type.", node, got=str(argument.type if argument else "*")
-                )
-            type_ = found
-        grouping, key, taken = self.grouping, (function, argument, distinct), self.scope.node.schema.names
-        if key not in grouping.calls:
-            name = None
-            if argument is not None:
-                name = grouping.arguments.setdefault(argument, fresh(f"__arg{len(grouping.arguments)}", taken))
-            of_type = argument.type if argument is not None else None
-            called = fresh(f"__agg{len(grouping.calls)}", taken)
-            grouping.calls[key] = AggregateCall(function, name, type_, called, distinct, of_type)
-        return Column(grouping.calls[key].name, type_)
-
-    def _argument(self, node: exp.Expr) -> tuple[Expression | None, bool]:
-        """What an aggregate is of, None for `*`, and whether only distinct values count."""
-        reading, below = self.reading, self.below
-        if isinstance(node, exp.Anonymous):
-            args = reading.parts(node, "expressions")
-        else:
-            reading.value(node, "big_int")  # in which type other dialects count
-            inner = reading.part(node, "this")
-            args = [*([inner] if inner is not None else []), *reading.parts(node, "expressions")]
-        if len(args) != 1:
-            raise below.error("An aggregate takes one argument.", node)
-        (inner,) = args
-        distinct = isinstance(inner, exp.Distinct)
-        if distinct:
-            of = reading.parts(inner, "expressions")
-            if len(of) != 1:
-                raise below.error("DISTINCT takes one expression here.", node)
-            (inner,) = of
-            if isinstance(inner, exp.Star):
-                raise below.error("DISTINCT takes an expression, not *.", node, hint="name a column")
-        if any(aggregate_name(n, self.catalog) for n in inner.walk()):
-            raise below.error("An aggregate cannot stand inside another.", node, hint="use a sub-query")
-        return (None if isinstance(inner, exp.Star) else below.bind(inner)), distinct
+    def _time(self) -> Expression:
+        """What windows are on, over the rows that are aggregated."""
+        name = self._time_name()
+        return self._times.get(name) or Column(name, self.scope.node.schema[name].type)
 
     def _inputs(self) -> Node:
         """A projection to what the aggregation reads: time, keys, arguments."""
         node, window = self.scope.node, self._window
-        time = str(node.schema.time) if window is None else window.attribute
-        of_time = self._times.get(time)
-        columns: dict[str, Expression] = {time: of_time or Column(time, node.schema[time].type)}
+        time = self._time_name()
+        columns: dict[str, Expression] = {time: self._time()}
         for name, bound in self.grouping.keys.items():
             columns.setdefault(name, bound)
         if isinstance(window, SlideByTupleWindow) and window.number is not None:
             columns[window.number] = Column(window.number, node.schema[window.number].type)
-        for bound, name in self.grouping.arguments.items():
+        for bound, name in self.aggregates.arguments.items():
             columns[name] = bound
         made = {name for name, bound in columns.items() if not (isinstance(bound, Column) and bound.name == name)}
         hidden = frozenset({time} - set(self.grouping.keys))

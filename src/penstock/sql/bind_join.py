@@ -29,6 +29,7 @@ from penstock.plan.nodes import Node, Select
 from penstock.plan.progressing import progressing
 from penstock.plan.typing import common_type
 from penstock.plan.windows import SlidingWindow
+from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import WindowClause
@@ -36,7 +37,7 @@ from penstock.sql.join_sides import Sides, first_columns
 from penstock.sql.near import Difference, differences, split
 from penstock.sql.operands import Operand, name_all
 from penstock.sql.reading import Reading
-from penstock.sql.scope import Relation, Scope, aggregate_name
+from penstock.sql.scope import Relation, Scope
 from penstock.sql.subqueries import SubQuery
 
 _KINDS: dict[tuple[str, str], JoinKind] = {

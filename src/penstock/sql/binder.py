@@ -21,8 +21,9 @@ from penstock.plan.expressions import Column, Expression, conjunction
 from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Project, Select, Union
 from penstock.plan.rules.settle import settled
 from penstock.plan.typing import common_type, converted
+from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bind_expression import ExpressionBinder
-from penstock.sql.bind_grouping import GroupingBinder
+from penstock.sql.bind_grouping_sets import bind_grouping
 from penstock.sql.bind_join import JoinBinder
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
@@ -40,7 +41,7 @@ from penstock.sql.naming import (
 from penstock.sql.operands import Operand
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
-from penstock.sql.scope import Relation, Scope, aggregate_name
+from penstock.sql.scope import Relation, Scope
 from penstock.sql.subqueries import taken_apart
 from penstock.sql.tokens import check_shape, parse
 from penstock.sql.window_functions import clause_of, window_call
@@ -227,7 +228,7 @@ class _Binder:
         if wanted:
             scope.node = Select(scope.node, conjunction(wanted))
         if aggregates or window is not None:
-            result = GroupingBinder(self.catalog, scope, items, window, binder).bind(tree, group, having)
+            result = bind_grouping(self.catalog, scope, items, window, binder, tree)
         else:
             result = self._projection(items, scope, binder)
         distinct = self.reading.part(tree, "distinct")

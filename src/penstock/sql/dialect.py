@@ -24,7 +24,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
-from penstock.operators.aggregates.catalogue import RECORDS
+from penstock.sql.aggregate_names import OWN_NODES
 from penstock.sql.clause import CLAUSE, OPENING, ClauseNode, ClauseReader, column_of
 from penstock.sql.window_names import WHAT_TO_WRITE
 
@@ -38,7 +38,7 @@ _SCALAR = (
 )
 SCALAR_FUNCTIONS = frozenset(_SCALAR.upper().split())
 """Those of the functions that are of one row."""
-_FUNCTIONS = [*SCALAR_FUNCTIONS, *(name.upper() for record in RECORDS for name in record.names)]
+_FUNCTIONS = [*SCALAR_FUNCTIONS, *(name.upper() for name in OWN_NODES)]
 _WITH_WORDS_INSIDE = (
     "and broadcast broadcastjoin cast ceil extract floor mapjoin merge mergejoin or overlay position shuffle_hash "
     "shuffle_replicate_nl shufflemerge substr substring trim try_cast"
@@ -70,6 +70,19 @@ class PenstockDialect(Spark):
 
         def _warn_unsupported(self) -> None:
             """What is no query is an error, so it needs no line in a log besides."""
+
+        def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+            """Of any expressions; sqlglot's own takes no conditions."""
+            if self._curr is None or self._curr.token_type not in (TokenType.CUBE, TokenType.ROLLUP):
+                return None
+            kind = exp.Cube if self._curr.token_type == TokenType.CUBE else exp.Rollup
+            self._advance()
+            return self.expression(
+                kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+            )
+
+        def _parse_grouping_set(self) -> exp.Expr | None:
+            return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
         def expression(self, instance: E, token: Token | None = None, comments: list[str] | None = None) -> E:
             """The node, with the place of the last token unless it has one."""

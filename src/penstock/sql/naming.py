@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import WINDOW_FIELDS, Node, Project
+from penstock.sql.aggregate_names import AGGREGATES, inner_call
 from penstock.sql.reading import Reading
-from penstock.sql.scope import AGGREGATES, Scope
+from penstock.sql.scope import Scope
 
 
 def shared_names(items: Collection[exp.Expr], scope: Scope) -> set[str]:
@@ -44,6 +45,9 @@ def item_name(
             return bound.name
         # A group key of an inner window beside the columns of the outer one.
         return f"group_{item.name.lower()}" if item.name.lower() in WINDOW_FIELDS else str(item.name)
+    item = inner_call(item)
+    if isinstance(item, exp.Any):
+        return "any"
     if type(item) in AGGREGATES or isinstance(item, exp.Anonymous):
         function = AGGREGATES.get(type(item)) or item.name.lower()
         inner = item.expressions[0] if isinstance(item, exp.Anonymous) and item.expressions else item.this

@@ -1,4 +1,4 @@
-"""What the column names of one SELECT mean, and which of its nodes are aggregates."""
+"""What the column names of one SELECT mean."""
 
 from __future__ import annotations
 
@@ -7,25 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.operators.aggregates.catalogue import RECORDS
-from penstock.plan.catalog import Catalog, closest
-from penstock.plan.expressions import USER, Column
+from penstock.plan.catalog import closest
+from penstock.plan.expressions import Column
 from penstock.plan.nodes import Node
 from penstock.sql.reading import Reading
-
-AGGREGATES: dict[type[exp.Expr], str] = {
-    exp.FUNCTION_BY_NAME[name.upper()]: record.name for record in RECORDS for name in record.names
-}
-"""The nodes that sqlglot makes of the names that aggregates have."""
-
-
-def aggregate_name(node: exp.Expr, catalog: Catalog) -> str | None:
-    """The name of the aggregate that a node calls, if it does."""
-    if type(node) in AGGREGATES:
-        return AGGREGATES[type(node)]
-    if isinstance(node, exp.Anonymous) and node.name.lower() in catalog.aggregates:
-        return USER + node.name.lower()
-    return None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.sql.clause import OPENING
 from penstock.sql.dialect import PenstockDialect
 from penstock.sql.shape_expression import NAMES, OPERATORS, ShapeOfExpressions
+from penstock.sql.shape_groups import group_by
 
 _ALIASES = NAMES - OPERATORS - {TokenType.END}
 """What can be a name without AS before it."""
@@ -76,7 +77,7 @@ class _Shape(ShapeOfExpressions):
         if self.take(TokenType.WHERE):
             self.expression()
         if self.take(TokenType.GROUP_BY):
-            self.each(self.expression)
+            group_by(self)
         if self.take(TokenType.HAVING):
             self.expression()
 

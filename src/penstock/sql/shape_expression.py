@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
 from penstock.sql.dialect import SCALAR_FUNCTIONS, PenstockDialect, line_and_column
+from penstock.sql.shape_groups import after_aggregate, nulls
 from penstock.sql.shape_words import ARITHMETIC, WORDED
 
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
@@ -223,10 +224,12 @@ class ShapeOfExpressions:
             self.inside(lambda: WORDED[called](self))
         elif self.kind(1) == TokenType.R_PAREN:
             self.at += 2
+            after_aggregate(self)
         elif called in SCALAR_FUNCTIONS:
             self.inside(lambda: self.each(self.expression))
         else:
             self.inside(self.aggregated)
+            after_aggregate(self)
 
     def aggregated(self) -> None:
         """The arguments of an aggregate, or of a function that the dialect does not know."""
@@ -235,6 +238,7 @@ class ShapeOfExpressions:
             return
         self.take(TokenType.ALL, TokenType.DISTINCT)
         self.each(self.expression)
+        nulls(self)
 
     def cast(self) -> None:
         """What stands in CAST."""

@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import QueryError
+from penstock.sql.aggregate_names import CALLED
 from penstock.sql.clause import KEYWORDS, OPENING
 from penstock.sql.dialect import DIALECT, NESTING, line_and_column
 from penstock.sql.shape import check_expression, check_query
@@ -54,6 +55,8 @@ def other_meaning(name: str) -> str | None:
     """What SQL takes a call of that name for, as text; None if the name is free for a function of the user's."""
     if name.lower() in WINDOW_FUNCTIONS:
         return "a window"
+    if name.lower() in CALLED:
+        return "an aggregate"
     try:
         tree = parse(f"SELECT {name}(x) AS y FROM z")
     except QueryError:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from penstock.errors import EvaluationError
 from penstock.model.batch import Batch
-from penstock.model.schema import BIGINT, DOUBLE, DataType, Schema, decimal, parse_type, schema_of
+from penstock.model.schema import BIGINT, BOOLEAN, DOUBLE, DataType, Schema, decimal, parse_type, schema_of
 from penstock.model.values import canonical
-from penstock.operators.aggregates.catalogue import RECORDS, Aggregate, array_form, find
+from penstock.operators.aggregates.catalogue import DISTINCT_RECORDS, RECORDS, Aggregate, array_form, find
 from penstock.operators.aggregates.distinct_values import DistinctValues
+from penstock.operators.aggregates.functions import AggregateFunction
 from penstock.operators.aggregates.measures import Measure, infinite, values_of
 from penstock.operators.aggregates.partials import MIN_COLUMNAR, Grouping
 from penstock.operators.aggregates.totals import Totals
@@ -35,11 +36,28 @@ TYPES = [
     decimal(10, 2),
     decimal(38, 4),
 ]
+SECOND: dict[str, DataType] = {"min_by": DOUBLE, "max_by": BIGINT, "count": BIGINT}
+"""The type of the second argument; of numbers that go together, that of the first."""
+
+
+def types_of(record: Aggregate) -> list[DataType]:
+    """The types that it is tried with: all, or few where there is no array form; doubles where two go together."""
+    if two(record) and record.type_of(BOOLEAN) is None:
+        return [DOUBLE]
+    tried = TYPES if record.measure is not None else [BIGINT, DOUBLE, parse_type("string"), decimal(10, 2)]
+    return [type_ for type_ in tried if record.type_of(type_) is not None]
+
+
+def two(record: Aggregate) -> bool:
+    return record.arguments == 2
+
+
+COUNT_ROWS = find("count", distinct=True, arguments=2)
+assert COUNT_ROWS is not None
 CASES = [
-    pytest.param(record, type_, id=f"{record.name}{'-distinct' if record.distinct else ''}-{type_}")
-    for record in RECORDS
-    for type_ in TYPES
-    if record.type_of(type_) is not None
+    pytest.param(record, type_, id=f"{record.name}{'-distinct' if record.distinct else ''}{record.arguments}-{type_}")
+    for record in (*RECORDS, *DISTINCT_RECORDS, COUNT_ROWS)
+    for type_ in types_of(record)
 ]
 
 
@@ -51,6 +69,19 @@ def column(type_: DataType) -> st.SearchStrategy[list[Any]]:
     elif type_.is_fractional:
         odd = st.sampled_from([math.nan, math.inf, -math.inf, -0.0])
     return st.lists(st.none() | values(type_) | odd, min_size=1, max_size=30)
+
+
+def arguments(record: Aggregate, type_: DataType) -> st.SearchStrategy[list[Any]]:
+    """What an aggregate is of: values, or pairs of them."""
+    if not two(record):
+        return column(type_)
+    first, second = column(type_), column(SECOND.get(record.name, type_))
+    return st.tuples(first, second).map(lambda both: list(zip(*both, strict=False)))
+
+
+def lifted(function: AggregateFunction, given_values: list[Any]) -> Any:
+    """The partial of some values."""
+    return reduce(function.join, [function.lift(v) for v in given_values if v is not None], None)
 
 
 def result_type(record: Aggregate, type_: DataType | None) -> DataType:
@@ -68,7 +99,8 @@ def outcome(compute: Any) -> Any:
 
 
 def by_oracle(record: Aggregate, type_: DataType, given_values: list[Any]) -> Any:
-    call = AggregateCall(record.name, "x", result_type(record, type_), "r", record.distinct, type_)
+    others = (("y",), (SECOND.get(record.name, type_),)) if two(record) else ((), ())
+    call = AggregateCall(record.name, "x", result_type(record, type_), "r", record.distinct, type_, *others)
     return outcome(lambda: aggregate(call, given_values, {}))
 
 
@@ -87,10 +119,9 @@ def assert_agree(left: Any, right: Any) -> None:
 @examples(8)
 @given(st.data())
 def test_the_row_form_gives_what_the_oracle_says(record: Aggregate, type_: DataType, data: st.DataObject) -> None:
-    given_values = data.draw(column(type_))
+    given_values = data.draw(arguments(record, type_))
     function = record.row_form(type_, result_type(record, type_))
-    lifted = [function.lift(v) for v in given_values if v is not None]
-    partial = reduce(function.join, lifted, None)
+    partial = lifted(function, given_values)
     assert_agree(outcome(lambda: function.result(partial)), by_oracle(record, type_, given_values))
 
 
@@ -102,8 +133,8 @@ def test_what_was_taken_out_again_leaves_no_trace(record: Aggregate, type_: Data
     assert record.inverts(type_, result_type(record, type_)) is (function.invert is not None)
     if function.invert is None:
         return
-    leaving, staying = data.draw(column(type_)), data.draw(column(type_))
-    parts = [reduce(function.join, [function.lift(v) for v in p if v is not None], None) for p in (leaving, staying)]
+    leaving, staying = data.draw(arguments(record, type_)), data.draw(arguments(record, type_))
+    parts = [lifted(function, leaving), lifted(function, staying)]
     total = function.join(*parts)
     rest = total if parts[0] is None or total is None else function.invert(total, parts[0])
     assert_agree(outcome(lambda: function.result(rest)), by_oracle(record, type_, staying))
@@ -116,6 +147,9 @@ def test_arrows_partials_of_a_batch_are_those_of_its_rows(
     record: Aggregate, type_: DataType, data: st.DataObject
 ) -> None:
     schema = schema_of([("x", type_)])
+    if two(record):
+        assert not record.row_form(type_, result_type(record, type_)).arrow
+        return
     given_values = data.draw(column(type_))
     function = record.row_form(type_, result_type(record, type_))
     grouping = Grouping(schema, (), (0,), (function,))
@@ -177,10 +211,21 @@ def test_the_array_form_gives_what_the_oracle_says(record: Aggregate, type_: Dat
     assert_agree(got, expected)
 
 
-def test_every_name_is_of_one_record_and_every_record_but_that_of_distinct_counts_has_one() -> None:
+def test_every_name_is_of_one_record_and_every_record_but_those_of_distinct_values_has_one() -> None:
     names = [name for record in RECORDS for name in record.names]
     assert len(names) == len(set(names))
-    assert [r for r in RECORDS if not r.names] == [find("count", distinct=True)]
+    assert all(r.names and not r.distinct for r in RECORDS)
+    assert not any(r.names or not r.distinct for r in DISTINCT_RECORDS)
+
+
+@examples(8)
+@given(st.floats(0, 1), st.data())
+def test_a_percentile_of_any_share_gives_what_the_oracle_says(share: float, data: st.DataObject) -> None:
+    record, given_values = find("percentile"), data.draw(column(DOUBLE))
+    assert record is not None
+    function = record.of_share(share).row_form(DOUBLE, DOUBLE)
+    call = AggregateCall("percentile", "x", DOUBLE, "r", False, DOUBLE, share=share)
+    assert_agree(function.result(lifted(function, given_values)), aggregate(call, given_values, {}))
 
 
 @pytest.mark.parametrize(
@@ -225,4 +270,7 @@ def test_what_is_said_of_functions_of_each_kind() -> None:
     assert not record("count", distinct=True).joins_natively(DOUBLE)
     assert not record("count", distinct=True).bounded
     assert record("sum").bounded
-    assert find("sum", distinct=True) is None
+    assert not record("sum", distinct=True).bounded
+    assert not record("sum", distinct=True).is_native(wide)
+    assert not record("mode", distinct=True).is_native(BIGINT)
+    assert find("max", distinct=True) is None  # it is the same

@@ -6,8 +6,9 @@
   RANGE/SLIDE either.
 - copy panes: the partials of each pane are copied to its windows and aggregated again. For other functions that Spark
   can join from partials: sums of decimals, extremes of text.
-- copy rows: rows are copied to their windows. For averages of decimals and distinct counts beside functions of the kind
-  above, and for tumbling windows, where there is nothing to copy.
+- copy rows: rows are copied to their windows. For averages of decimals, for distinct counts beside functions of the
+  kind above, for what Spark computes of all rows at once (`native_aggregates`), and for tumbling windows, where there
+  is nothing to copy.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.distinct import distinct_counts, joined
+from penstock.engines.spark.native_aggregates import Value, at_once
 from penstock.engines.spark.ticks import floor_div, long, ticks_of, time_of
 from penstock.engines.spark.types import spark_ddl
 from penstock.errors import reason_of
@@ -29,13 +31,14 @@ from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
-from penstock.operators.aggregates.catalogue import Aggregate, find
+from penstock.operators.aggregates.catalogue import Aggregate
 from penstock.operators.aggregates.columnar import ColumnarAggregate
 from penstock.operators.aggregates.functions import sum_overflow
 from penstock.operators.aggregates.measures import Measure
 from penstock.operators.operator import Rejected
+from penstock.plan.aggregates import known
 from penstock.plan.catalog import Catalog
-from penstock.plan.cost import COLUMNAR, without_distinct
+from penstock.plan.cost import COLUMNAR, counts_distinct, without_distinct
 from penstock.plan.expressions import AggregateCall
 from penstock.plan.nodes import GroupAggregate, WindowAggregate
 from penstock.plan.windows import SlidingWindow
@@ -58,7 +61,7 @@ def windowed(rows: DataFrame, node: WindowAggregate, window: SlidingWindow, way:
 
 def can_fail(node: WindowAggregate | GroupAggregate) -> bool:
     """Whether an aggregate may have no value: a sum of bigint. Sums of wide decimals do not run here."""
-    return any(_record(a).lowering == "sum" and _is_split_call(a) for a in node.aggregates)
+    return any(_record(a).overflows(a.argument_type) for a in node.aggregates)
 
 
 def failed_windows(
@@ -85,7 +88,7 @@ def _windows(
             plain = without_distinct(node)
             result = _slide(rows, plain, window, ticks, catalog)
             for call in node.aggregates:
-                if call.distinct:
+                if counts_distinct(call):
                     counts = distinct_counts(rows, node.keys, call, floor_div(ticks, window.pane), window)
                     result = joined(result, counts, node.keys, call.name)
             return result.select(*[f"`{n}`" for n in node.schema.names])
@@ -140,6 +143,9 @@ _MEASURES: dict[str, Callable[[Column], Column]] = {
     "sum": F.sum,
     "min": F.min,
     "max": F.max,
+    "bit_and": F.bit_and,
+    "bit_or": F.bit_or,
+    "bit_xor": F.bit_xor,
 }
 
 
@@ -275,7 +281,7 @@ def _to_windows(rows: DataFrame, ticks: Column, window: SlidingWindow) -> DataFr
 
 def _record(call: AggregateCall) -> Aggregate:
     """What is known of a function; Spark's own operators run only those of the catalogue."""
-    found = find(call.function, distinct=call.distinct)
+    found = known(call)
     assert found is not None
     return found
 
@@ -299,9 +305,10 @@ def _pane_parts(call: AggregateCall) -> list[tuple[str, Column]]:
     return [(f"{name}_v", gathered(argument))]
 
 
-_JOINED: dict[str, Callable[[str], Column]] = {"count": F.sum, "sum": F.sum, "min": F.min, "max": F.max}
-Value = tuple[Column, Column | None]
-"""An aggregate's value, and whether there is none though there should be; None where that cannot be."""
+_JOINED: dict[str, Callable[[str], Column]] = {
+    "count": F.sum, "sum": F.sum, "min": F.min, "max": F.max, "bit_and": F.bit_and, "bit_or": F.bit_or,
+    "bit_xor": F.bit_xor,
+}  # fmt: skip
 
 
 def _window_value(call: AggregateCall) -> Value:
@@ -332,6 +339,8 @@ def _from_halves(record: Aggregate, high: Column, low: Column, count: Column) ->
 def whole(call: AggregateCall) -> Value:
     """The value of all rows of a window at once."""
     record = _record(call)
+    if record.measure is None:
+        return at_once(call, record)
     argument = F.lit(1) if call.argument is None else F.col(f"`{call.argument}`")
     if _is_split_call(call):
         high, low = _halves(argument)

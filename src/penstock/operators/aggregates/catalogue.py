@@ -5,7 +5,8 @@
 - `measure` and `lowering`: its array form, a number per group (`measures`) and what is made of it; a mean is a sum
   divided by a count, a spread comes from moments. Without a measure there is no array form;
 - `native`: the function of Spark that computes it over all rows of a window. Spark's partials are the measure's, too;
-- `bounded`: whether a partial takes constant room, whatever is in it (thesis 6.2.2; else it is holistic).
+- `bounded`: whether a partial takes constant room, whatever is in it (thesis 6.2.2; else it is holistic);
+- `arguments`: how many columns it reads; the row form of one that reads several is given them side by side.
 
 The binder, the cost model, the planner, the operators, Spark's ways and the tests read these records; there is no other
 list. Whether a function can be taken out of a window again is asked of its row form. The oracle has definitions of its
@@ -15,19 +16,20 @@ own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.model.schema import BIGINT, DOUBLE, MAX_PRECISION, DataType, Schema
-from penstock.operators.aggregates import functions
+from penstock.operators.aggregates import functions, holistic, pairs
 from penstock.operators.aggregates.functions import AggregateFunction, Spread
 from penstock.operators.aggregates.measures import Kind, Lowering, Measure, Result
 
-FIXED = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "timestamp"})
+FIXED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "timestamp"})
 """The types whose values are numbers in arrays."""
 EXACT_DIGITS = 28
 """Spark adds decimals with ten more digits and 38 at the most, so sums of more digits than these may fail half way."""
 Argument = DataType | None
-"""The type of the argument; None for `*`."""
+"""The type of the argument, of several the first; None for `*`."""
+RowForm = Callable[[Argument, DataType], AggregateFunction]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Aggregate:
     name: str
     type_of: Callable[[Argument], DataType | None]
     """The type of the result; None where the function does not apply."""
-    row_form: Callable[[Argument, DataType], AggregateFunction]
+    row_form: RowForm
     """Over an argument, with a result, of these types."""
     names: tuple[str, ...] = ()
     measure: Kind | None = None
@@ -50,6 +52,9 @@ class Aggregate:
     ignores_distinct: bool = False
     """Whether it is the same of distinct values."""
     takes_star: bool = False
+    arguments: int = 1
+    with_share: Callable[[float], RowForm] | None = None
+    """The row form for a share between 0 and 1, of which the record's own is for one half."""
 
     def inverts(self, argument: Argument, result: DataType) -> bool:
         """Whether a partial can be taken out of another exactly (differential, thesis 6.2.2.2)."""
@@ -62,7 +67,7 @@ class Aggregate:
     def is_native(self, argument: Argument) -> bool:
         """Whether Spark's own function always gives our result: not of sums that it may give up half way."""
         wide = argument is not None and argument.is_decimal and argument.precision > EXACT_DIGITS
-        return self.native is not None and not (wide and self.measure == "sum")
+        return self.native is not None and not (wide and self.lowering in ("sum", "mean"))
 
     def joins_natively(self, argument: Argument) -> bool:
         """Whether Spark's partials of panes give a window's value: not those of moments, nor of a mean of decimals."""
@@ -73,6 +78,25 @@ class Aggregate:
     def adds_bigints(self, argument: Argument) -> bool:
         """Whether a sum on the way may need more than 64 bits though the result does not."""
         return self.measure == "sum" and argument is not None and argument.name == "bigint"
+
+    def overflows(self, argument: Argument) -> bool:
+        """Whether there may be no value though Spark's own operators run it: sums of wide decimals do not run there."""
+        return self.lowering == "sum" and argument is not None and argument.name == "bigint"
+
+    def of_distinct(self) -> Aggregate:
+        """The same of distinct values, where that is something else: by row form alone, since all values are kept."""
+
+        def row_form(argument: Argument, result: DataType) -> AggregateFunction:
+            return holistic.of_distinct(self.row_form(argument, result), self.arguments)
+
+        native = None if self.name == "mode" else self.native  # Spark has none of distinct values
+        return replace(self, row_form=row_form, names=(), measure=None, native=native, bounded=False, distinct=True)
+
+    def of_share(self, share: float) -> Aggregate:
+        """The same for a share; of distinct values, too."""
+        assert self.with_share is not None
+        made = replace(self, row_form=self.with_share(share), distinct=False)
+        return made.of_distinct() if self.distinct else made
 
     def measures(self, column: int | None, argument: Argument) -> tuple[Measure, ...]:
         """Its array form over a column: the measure that it is lowered from, then how many values that is of."""
@@ -143,6 +167,10 @@ def _wider(argument: Argument, digits: int, scale: int) -> DataType | None:
     return DataType("decimal", min(argument.precision + digits, most), min(argument.scale + scale, most))
 
 
+def _whole(argument: Argument) -> DataType | None:
+    return argument if argument is not None and argument.is_integer else None
+
+
 # The records
 
 
@@ -160,6 +188,28 @@ def _spread(name: str, *names: str) -> Aggregate:
     )
 
 
+def _bits(name: str, *, ignores_distinct: bool = False) -> Aggregate:
+    kind: Kind = "bit_and" if name == "bit_and" else "bit_or" if name == "bit_or" else "bit_xor"
+    row_form = functions.bits(name)
+    return Aggregate(name, _whole, row_form, (name,), measure=kind, native=name, ignores_distinct=ignores_distinct)
+
+
+def _pairs(
+    name: str, type_of: Callable[[Argument], DataType | None], row_form: RowForm, *, ignores_distinct: bool = False
+) -> Aggregate:
+    return Aggregate(name, type_of, row_form, (name,), native=name, ignores_distinct=ignores_distinct, arguments=2)
+
+
+_COUNT_DISTINCT = Aggregate(
+    "count",
+    _bigint,
+    functions.count_distinct,
+    measure="distinct",
+    lowering="distinct",
+    native="count_distinct",
+    bounded=False,
+    distinct=True,
+)
 RECORDS: tuple[Aggregate, ...] = (
     Aggregate(
         "count",
@@ -171,28 +221,52 @@ RECORDS: tuple[Aggregate, ...] = (
         native="count",
         takes_star=True,
     ),
-    Aggregate(
-        "count",
-        _bigint,
-        functions.count_distinct,
-        measure="distinct",
-        lowering="distinct",
-        native="count_distinct",
-        bounded=False,
-        distinct=True,
-    ),
     Aggregate("sum", _sum, functions.sum_of, ("sum",), measure="sum", lowering="sum", native="sum"),
-    Aggregate("avg", _mean, functions.avg_of, ("avg",), measure="sum", lowering="mean", native="avg"),
+    Aggregate("avg", _mean, functions.avg_of, ("avg", "mean"), measure="sum", lowering="mean", native="avg"),
     Aggregate("min", _same, functions.min_of, ("min",), measure="min", native="min", ignores_distinct=True),
     Aggregate("max", _same, functions.max_of, ("max",), measure="max", native="max", ignores_distinct=True),
     _spread("var_samp", "variance"),
     _spread("var_pop"),
-    _spread("stddev_samp", "stddev"),
+    _spread("stddev_samp", "stddev", "std"),
     _spread("stddev_pop"),
+    _bits("bit_and", ignores_distinct=True),
+    _bits("bit_or", ignores_distinct=True),
+    _bits("bit_xor"),
+    _pairs("min_by", _same, pairs.min_by, ignores_distinct=True),
+    _pairs("max_by", _same, pairs.max_by, ignores_distinct=True),
+    _pairs("covar_pop", _double, pairs.covar_pop),
+    _pairs("covar_samp", _double, pairs.covar_samp),
+    _pairs("corr", _double, pairs.corr),
+    Aggregate(
+        "percentile",
+        _double,
+        holistic.percentile(0.5),
+        ("percentile",),
+        native="percentile",
+        bounded=False,
+        with_share=holistic.percentile,
+    ),
+    Aggregate("mode", _same, holistic.mode, ("mode",), native="mode", bounded=False),
 )
-_BY_NAME = {(record.name, record.distinct): record for record in RECORDS}
+DISTINCT_RECORDS: tuple[Aggregate, ...] = (
+    _COUNT_DISTINCT,
+    *(r.of_distinct() for r in RECORDS if not r.takes_star and not r.ignores_distinct),
+)
+"""Those of distinct values, where that is something else."""
+_COUNT_ROWS = Aggregate(
+    "count",
+    _bigint,
+    holistic.count_rows,
+    native="count_distinct",
+    bounded=False,
+    distinct=True,
+    arguments=2,
+)
+_BY_NAME = {(record.name, record.distinct): record for record in (*RECORDS, *DISTINCT_RECORDS)}
 
 
-def find(name: str, *, distinct: bool = False) -> Aggregate | None:
+def find(name: str, *, distinct: bool = False, arguments: int = 1) -> Aggregate | None:
     """The record of a function, of all values or of distinct ones; None if there is none."""
+    if name == "count" and distinct and arguments > 1:
+        return _COUNT_ROWS
     return _BY_NAME.get((name, distinct))

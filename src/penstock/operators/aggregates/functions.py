@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
+from operator import and_, or_, xor
 from typing import Any, Protocol, runtime_checkable
 
 from penstock.errors import EvaluationError
@@ -48,6 +49,7 @@ class AggregateFunction:
 
     name: str
     lift: Callable[[Any], Partial]
+    """Of a value, or of a tuple of the values of several arguments: None if they do not count."""
     combine: Callable[[Partial, Partial], Partial]
     lower: Callable[[Partial], Any]
     invert: Callable[[Partial, Partial], Partial] | None = None
@@ -108,7 +110,7 @@ def _first_or_none(parts: tuple[Any, ...]) -> Any:
 def count_distinct(argument: DataType | None, result: DataType) -> AggregateFunction:
     """How many different values there are."""
     return AggregateFunction(
-        "count_distinct", _once, _put_in, len, _take_out, empty=0, arrow=("distinct",), from_arrow=_each_once
+        "count_distinct", _once, put_in, len, take_out, empty=0, arrow=("distinct",), from_arrow=_each_once
     )
 
 
@@ -116,7 +118,8 @@ def _once(value: Any) -> dict[Any, int]:
     return {canonical(value): 1}
 
 
-def _put_in(left: dict[Any, int], right: dict[Any, int]) -> dict[Any, int]:
+def put_in(left: dict[Any, int], right: dict[Any, int]) -> dict[Any, int]:
+    """The values of both."""
     more, less = (left, right) if len(left) >= len(right) else (right, left)
     total = more.copy()
     for value, times in less.items():
@@ -124,7 +127,8 @@ def _put_in(left: dict[Any, int], right: dict[Any, int]) -> dict[Any, int]:
     return total
 
 
-def _take_out(total: dict[Any, int], leaving: dict[Any, int]) -> dict[Any, int] | None:
+def take_out(total: dict[Any, int], leaving: dict[Any, int]) -> dict[Any, int] | None:
+    """The values that are left."""
     rest = total.copy()
     for value, times in leaving.items():
         if rest[value] == times:
@@ -296,6 +300,18 @@ def _extremum(name: str, argument: DataType | None) -> AggregateFunction:
 
 def _first(parts: tuple[Any, ...]) -> Any:
     return parts[0]
+
+
+_BITS: dict[str, Callable[[int, int], int]] = {"bit_and": and_, "bit_or": or_, "bit_xor": xor}
+
+
+def bits(name: str) -> Callable[[DataType | None, DataType], AggregateFunction]:
+    """All whole numbers, bit by bit: `bit_and`, `bit_or` or `bit_xor`."""
+
+    def row_form(argument: DataType | None, result: DataType) -> AggregateFunction:
+        return AggregateFunction(name, _same, _BITS[name], _same)
+
+    return row_form
 
 
 # Variance by count, mean and sum of squared deviations, joined by Chan's rule.

@@ -1,6 +1,7 @@
 """Aggregates as columns of numbers: what a columnar aggregate keeps per pane and group.
 
-A measure is one number per group: how many rows, how many values, their sum, their least or greatest; or three, their
+A measure is one number per group: how many rows, how many values, their sum, their least or greatest, their bits put
+together; or three, their
 moments (number, mean, sum of squared deviations), joined by Chan's rule; or how many values are distinct, which is
 counted beside the panes (`distinct_values`), in which rows stand for it. Each aggregate is lowered from one or two of
 them. Counts and sums of integers can be taken out of a window again; sums of floating point numbers, extremes and
@@ -23,11 +24,14 @@ from penstock.operators.aggregates.functions import Spread
 from penstock.operators.aggregates.moments import NOTHING_KNOWN, Known, combined, gathered, gathered_runs, lowered
 
 Array = np.ndarray
-Kind = Literal["rows", "count", "sum", "min", "max", "moments", "distinct"]
+Kind = Literal["rows", "count", "sum", "min", "max", "bit_and", "bit_or", "bit_xor", "moments", "distinct"]
 Lowering = Literal["count", "distinct", "sum", "mean", "extreme", "spread"]
 """What is made of a measure: itself, the sum if SQL can hold it, the sum divided by the count, a spread of moments."""
 Combine = Callable[[Array, Array], Array]
 SAFE = 2**62
+_UFUNCS: dict[str, np.ufunc] = {
+    "max": np.maximum, "bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor,
+}  # fmt: skip
 
 
 def infinite() -> np.errstate:
@@ -66,6 +70,8 @@ class Measure:
             return np.nan if self.is_float else np.iinfo(np.int64).max
         if self.kind == "max":
             return -np.inf if self.is_float else np.iinfo(np.int64).min
+        if self.kind == "bit_and":
+            return -1
         return (0.0, 0.0, 0.0) if self.kind == "moments" else 0
 
     @property
@@ -77,7 +83,7 @@ class Measure:
     def _ufunc(self) -> np.ufunc:
         if self.kind == "min":
             return np.fmin if self.is_float else np.minimum
-        return np.maximum if self.kind == "max" else np.add
+        return _UFUNCS.get(self.kind, np.add)
 
     def neutral(self, size: int, *, wide: bool = False) -> Array:
         """So many groups of which nothing is known."""
@@ -145,9 +151,7 @@ def values_of(batch: Batch, column: int) -> tuple[Array, Array | None]:
     valid = None
     if data.null_count:
         valid = np.asarray(pc.is_valid(data).to_numpy())
-        data = pc.fill_null(
-            data, pa.scalar(0).cast(pa.int64()).cast(data.type) if pa.types.is_timestamp(data.type) else 0
-        )
+        data = pc.fill_null(data, pa.scalar(0, pa.int64()).cast(data.type))
     if pa.types.is_timestamp(data.type):
         return ticks_of(data), valid
     numbers = data.to_numpy()

@@ -22,6 +22,8 @@ from penstock.operators.aggregates.functions import AggregateFunction, Partial
 
 Key = tuple[Any, ...]
 Table = dict[Key, list[Partial]]
+Places = int | tuple[int, ...] | None
+"""Where the argument of an aggregate stands, or each of several; None if it has none."""
 SAFE_SUM = 2**62
 MIN_COLUMNAR = 16
 """Smaller batches are faster by rows."""
@@ -33,7 +35,7 @@ class Grouping:
 
     schema: Schema
     keys: tuple[int, ...]
-    arguments: tuple[int | None, ...]
+    arguments: tuple[Places, ...]
     functions: tuple[AggregateFunction, ...]
 
     def key(self, row: Sequence[Any]) -> Key:
@@ -44,6 +46,9 @@ class Grouping:
         """The partials of one row."""
         partials: list[Partial] = []
         for index, function in zip(self.arguments, self.functions, strict=True):
+            if isinstance(index, tuple):
+                partials.append(function.lift(tuple([row[i] for i in index])))
+                continue
             value = None if index is None else row[index]
             counted = value is not None or function.counts_nulls
             partials.append(function.lift(value) if counted else None)
@@ -90,7 +95,7 @@ class Grouping:
         for index, function in zip(self.arguments, self.functions, strict=True):
             if not function.arrow:
                 return False
-            if index is None:
+            if not isinstance(index, int):
                 continue
             column = batch.table.column(index)
             if "sum" in function.arrow and pa.types.is_integer(column.type) and not _sum_fits(column):
@@ -105,8 +110,8 @@ class Grouping:
             columns[f"k{n}"] = table.column(position)
         wanted: list[tuple[Any, ...]] = []
         for n, (index, function) in enumerate(zip(self.arguments, self.functions, strict=True)):
-            name = "slot" if index is None else f"a{n}"
-            if index is not None:
+            name = f"a{n}" if isinstance(index, int) else "slot"
+            if isinstance(index, int):
                 columns[name] = _readable(table.column(index), function)
             wanted += [(name, part) for part in function.arrow]
         grouped = pa.table(columns).group_by(["slot", *(f"k{n}" for n in range(len(self.keys)))], use_threads=False)

@@ -28,6 +28,7 @@ from penstock.operators.windows.sliding import Sliding
 Groups = dict[Key, list[Any]]
 StartPane = Callable[[int], Groups]
 Absorb = Callable[[Row], None]
+_BITS = {"bit_and": "&", "bit_or": "|", "bit_xor": "^"}
 _NAMES = {
     "canonical": canonical,
     "least": least,
@@ -121,6 +122,8 @@ def _add(at: int, measure: Measure) -> list[str]:
     match measure.kind:
         case "sum":
             joined = f"b + {value}"
+        case "bit_and" | "bit_or" | "bit_xor":
+            joined = f"b {_BITS[measure.kind]} {value}"
         case "moments":
             value = f"lift_moments({value})"
             joined = f"combine_moments(b, {value})"

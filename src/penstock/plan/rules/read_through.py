@@ -30,5 +30,4 @@ def _read_through(node: Node) -> Node:
     kept = {*node.keys, *node.window.columns}
     if len(plain) < len(below.columns) or any(plain.get(name) != name for name in kept):
         return node
-    calls = [replace(a, argument=None if a.argument is None else plain[a.argument]) for a in node.aggregates]
-    return replace(node, input=below.input, aggregates=tuple(calls))
+    return replace(node, input=below.input, aggregates=tuple(a.reading(plain) for a in node.aggregates))
