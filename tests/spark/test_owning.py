@@ -143,15 +143,16 @@ def test_an_unknown_file_system_is_no_local_folder(place: str, spark: Any, tmp_p
 
 
 def test_a_function_is_called_with_the_logs_number(spark: Any, tmp_path: Path, rows: Any) -> None:
-    seen: list[tuple[int, int]] = []
+    calls = tmp_path / "calls"  # over Spark Connect the function is called in another process
 
     def sink(frame: Any, number: int) -> None:
-        seen.append((number, frame.count()))
+        with calls.open("a") as file:
+            file.write(f"{number} {frame.count()}\n")
 
     once(query(spark, tmp_path).start(sink))
     write_files(tmp_path / "in", ROWS, 50, range(1, 2))
     run = once(query(spark, tmp_path).start(sink))
-    assert seen == [(0, 50), (1, 50)]
+    assert calls.read_text().splitlines() == ["0 50", "1 50"]
     assert run.progress["batches"] == 2
 
 
