@@ -240,12 +240,17 @@ PAIRS = "first(v) AS f, last(k) AS l, min_by(d, v) AS m, corr(v, d) AS r, count(
 VALUES = "median(v) AS m, percentile(c, 0.9) AS p, mode(k) AS o, sum(DISTINCT c) AS s, var_pop(DISTINCT d) AS x"
 BITS = "bit_and(v) AS a, bit_or(v) AS o, bit_xor(v) AS x, any(v > 5) AS y, every(d > 0) AS e, count_if(v > 3) AS n"
 DISTINCTS = "count(*) AS n, count(DISTINCT v) AS dv, count(DISTINCT d) AS dd, count(DISTINCT b) AS db, max(v) AS m"
+NEAR = "a.k = b.k AND b.d = a.d AND b.ts BETWEEN a.ts - 4 AND a.ts + 11 AND a.v <> b.v"
 CASES = [
     Golden("ingest-ordered", "SELECT * FROM s", pk.ordered()),
     Golden("ingest-bounded", "SELECT ts, k, twice(v) AS x FROM s WHERE v > 0"),
     Golden("ingest-rows", "SELECT ts, k FROM s", pk.bounded(rows=7)),
     Golden("ingest-punctuated", "SELECT ts, k, v FROM s", pk.punctuated("k = 'punct'")),
     Golden("ingest-per-source", "SELECT ts, k, v FROM s", pk.per_source("k", idle=30, disorder=9)),
+    Golden("join", f"SELECT a.k, a.v, b.v FROM s a JOIN s b ON {NEAR}"),
+    Golden("join-arrow", f"SELECT a.k, a.v, b.v FROM s a FULL JOIN s b ON {NEAR} AND a.c < b.c", form="arrow"),
+    Golden("join-anti", f"SELECT k, v FROM s a WHERE NOT EXISTS (SELECT 1 FROM s b WHERE {NEAR})"),
+    Golden("join-times", f"SELECT a.ts AS x, b.ts AS y, count(*) AS n FROM s a JOIN s b ON {NEAR} GROUP BY a.ts, b.ts"),
     Golden("distinct", "SELECT DISTINCT k, d FROM s"),
     Golden("distinct-all", "SELECT DISTINCT * FROM s", form="arrow"),
     Golden("union", "SELECT k, v FROM s WHERE v > 3 UNION ALL SELECT k, v FROM s"),
