@@ -29,6 +29,9 @@ COUNTED = {"read": 5, "on_time": 3, "late": 1, "dead": 1, "punctuation": 0, "ski
 class Harness(Protocol):
     """An engine with a stream `s` of one column `t` whose rows come in portions, and whose source does not end."""
 
+    writes_here: bool
+    """Whether what comes out is written by this process, and what is to be said of it is logged here."""
+
     def query(self, sql: str = SQL, name: str = "q", *, text: bool = False) -> pk.Query:
         """A query over the stream; its times are integers, or text with timestamps."""
 
@@ -165,8 +168,9 @@ class Suite:
         said = [r.getMessage() for r in caplog.records if r.name.startswith("penstock.run")]
         assert said[0].startswith("run q: started")
         assert said[-1] == "run q: stopped"
-        assert sum("the first late rows" in s for s in said) == 1, said
-        assert sum("the first dead letters" in s for s in said) == 1, said
+        if harness.writes_here:
+            assert sum("the first late rows" in s for s in said) == 1, said
+            assert sum("the first dead letters" in s for s in said) == 1, said
 
     def test_a_run_may_have_a_name_of_its_own(self, harness: Harness) -> None:
         with harness.query().start(harness.target(), name="other") as run:

@@ -48,6 +48,8 @@ class Fed:
 
 
 class LocalHarness:
+    writes_here = True
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.source = folder, Fed()
 

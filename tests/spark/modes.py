@@ -50,6 +50,8 @@ def open_session(mode: str) -> Iterator[SparkSession]:
                 cluster = stack.enter_context(standalone_cluster())
                 spark = cluster_session(cluster.url)
             case "connect":
+                paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+                os.environ["PYTHONPATH"] = os.pathsep.join(paths)  # of the server's workers
                 spark = local_session(remote="local[2]")
             case _:
                 spark = local_session(**{key.replace(".", "__"): value for key, value in QUICK.items()})

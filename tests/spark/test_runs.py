@@ -11,11 +11,14 @@ import pytest
 import penstock as pk
 from penstock.errors import StreamError, UnsupportedError
 from tests.flow.run_suite import SQL, Suite, parquet_rows
+from tests.spark.modes import chosen
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 class SparkHarness:
+    writes_here = chosen() != "connect"
+
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder, self.brought = spark, folder, 0
         (folder / "in").mkdir()

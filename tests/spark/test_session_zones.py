@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
@@ -129,8 +130,14 @@ def test_a_stream_means_the_same(spark: Any, tmp_path: Path) -> None:
     flow = pk.Flow(made, path=str(tmp_path / "flow"))
     flow.stream("main", frame, time="ts", progress=pk.bounded("365 days"))
     for i, sql in enumerate(QUERIES):
-        seen: list[pa.Table] = []
-        flow.query(sql, name=f"q{i}").start(lambda found, number, seen=seen: seen.append(found.toArrow())).finish()
+        folder = tmp_path / f"seen{i}"  # over Spark Connect the function is called in another process
+        folder.mkdir()
+
+        def sink(found: Any, number: int, folder: Path = folder) -> None:
+            pq.write_table(found.toArrow(), folder / f"{number}.parquet")
+
+        flow.query(sql, name=f"q{i}").start(sink).finish()
+        seen = [pq.read_table(file) for file in sorted(folder.iterdir())]
         wanted = judged(sql)
         assert sum((rows(t.cast(seen[0].schema)) for t in seen), Counter()) == wanted
 
