@@ -15,7 +15,8 @@ from penstock.model.schema import schema_of
 from penstock.model.tdb import TDB
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.nodes import Node
-from penstock.reference import evaluate, judge
+from penstock.reference import judge
+from penstock.reference.evaluation import Outcome, outcome
 from penstock.sql.binder import bind
 
 SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("v", "int"), ("d", "double"), ("at", "timestamp")], "ts")
@@ -64,6 +65,10 @@ class JoinCase:
         return [rows for stream, rows in self.batches if stream == name]
 
     def expected(self) -> TDB:
+        return self.outcome().result
+
+    def outcome(self) -> Outcome:
+        """What comes out, and what dies on the way."""
         arrivals: list[tuple[str, Row]] = []
         for name, how in zip("AB", self.progress, strict=True):
             judged = judge(
@@ -71,7 +76,7 @@ class JoinCase:
                 is_punctuation=lambda row: row[1] == "c",
             )  # fmt: skip
             arrivals += [(name, row) for row in judged.on_time]
-        return evaluate(self.plan, arrivals)
+        return outcome(self.plan, arrivals)
 
     def execution(self) -> LocalExecution:
         return LocalExecution(self.plan, self.catalog)

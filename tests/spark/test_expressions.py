@@ -117,7 +117,7 @@ FIRST = "(t - INTERVAL 106000000 days - INTERVAL 772445 days - INTERVAL 4 hours)
         f"year({FIRST})", f"day({FIRST})",
         f"hour({FIRST})", f"second({FIRST})", "substring(x, n)", "substring(x, 2, n)", "x LIKE y", "NOT x LIKE y",
         "CASE WHEN n > 0 THEN x LIKE y ELSE x LIKE 'a%' END", "x LIKE concat(x, '%')",
-        "split_part(x, 'b', n)", "repeat(x, CAST(n % 100000000 AS int))", "timestamp_seconds(n)",
+        "split_part(x, 'b', n)", "repeat(x, CAST(n % 100000000 AS int))", "unix_seconds(timestamp_seconds(n))",
         *[pytest.param(text, marks=pytest.mark.slow) for text in (
             f"date_trunc('quarter', {FIRST})", f"date_format({FIRST}, 'yyyy')", f"to_date({FIRST})",
             f"weekofyear({FIRST})", f"date_trunc('week', {FIRST})", "date_add(t, CAST(n % 10000000 AS int))",

@@ -46,7 +46,7 @@ from penstock.plan import cost
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.complete import completing
-from penstock.plan.expressions import AggregateCall, Column, Expression
+from penstock.plan.expressions import AggregateCall, Column, Expression, always_has_value
 from penstock.plan.join_nodes import Band, SameWindow
 from penstock.plan.monotone import rises_with
 from penstock.plan.nodes import (
@@ -254,7 +254,8 @@ class Builder:
         condition = None
         if node.condition is not None:
             mask = self._mask(node.condition, node.pairs)
-            condition = Condition(node.pairs, mask, self.row(node.condition, node.pairs))
+            may_fail = not always_has_value(node.condition)
+            condition = Condition(node.pairs, mask, self.row(node.condition, node.pairs), may_fail)
         return OAJoin(node.schema, (sides[0], sides[1]), near, promised, node.kind, condition)
 
     def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:

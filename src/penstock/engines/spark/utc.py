@@ -117,7 +117,7 @@ def formatted(time: Column, pattern: str) -> Column:
         text = part if isinstance(part, str) else part.text
         begin = last[1] if isinstance(last, tuple) else -1
         if isinstance(part, time_patterns.Letters):
-            begin = _WRITTEN.find(text) if len(text) > 1 else -1
+            begin = _WRITTEN.rfind(text) if len(text) > 1 else -1  # of a year, `yy` are the last digits
         if begin < 0 or not _WRITTEN.startswith(text, begin):
             slices.append(F.lit(text) if isinstance(part, str) else _letters(text, time))
         elif isinstance(last, tuple) and last[1] == begin:

@@ -57,6 +57,8 @@ class Condition:
     schema: Schema
     by_column: Callable[[Batch], pa.ChunkedArray | None]
     by_row: Callable[[Row], Any]
+    may_fail: bool = True
+    """Whether it may have no value for a pair, which is then told of."""
 
 
 class Forms:

@@ -78,6 +78,8 @@ class OAJoin(Operator):
         self.forms = Forms(schema, sides, condition)
         self.notes = [side.keeps or (port == LEFT and not self.is_of_pairs) for port, side in enumerate(sides)]
         """Of each side, whether it counts which of its rows have met one."""
+        self.asks_all = condition is not None and condition.may_fail
+        """Whether every pair is asked, so that which of them fail does not depend on who came first."""
         self._codes = self._no_codes()
 
     def _no_codes(self) -> GroupCodes:
@@ -126,7 +128,7 @@ class OAJoin(Operator):
     def _met(self, port: int, run: Run, own: np.ndarray, kept: tuple[int, Run], places: np.ndarray) -> Outputs:
         """Rows of a batch that meet rows of a run of the other side, place by place."""
         number, other = kept
-        if not self.is_of_pairs and port == RIGHT:  # rows of the left that are done with are not looked at
+        if not self.is_of_pairs and port == RIGHT and not self.asks_all:  # rows that are done with are not looked at
             open_ = ~other.met[places]
             own, places = own[open_], places[open_]
         tables = (run.table, other.table) if port == LEFT else (other.table, run.table)
@@ -154,7 +156,8 @@ class OAJoin(Operator):
         if not self.is_of_pairs and port == LEFT:
             if self.is_semi and run.met.any():
                 yield self.forms.of_left(run.table.filter(pa.array(run.met)))
-            open_ &= ~run.met
+            if not self.asks_all:
+                open_ &= ~run.met
         if self.sides[port].keeps:
             alone = ~open_ & ~run.met
             if alone.any():
@@ -225,7 +228,8 @@ class OAJoin(Operator):
         """Whether a row meets one of those that are near and equal; what comes of it is added to `out`."""
         is_met = False
         for partner in found:
-            if partner.met and not self.is_of_pairs and port == RIGHT:
+            done = partner.met and not self.is_of_pairs and port == RIGHT
+            if done and not self.asks_all:
                 continue
             pair = self.forms.pair(row, partner.row) if port == LEFT else self.forms.pair(partner.row, row)
             held = self.forms.holds(pair)
@@ -235,7 +239,7 @@ class OAJoin(Operator):
                 is_met = True
                 if self.is_of_pairs:
                     out.append(pair)
-                elif self.is_semi and port == RIGHT:
+                elif self.is_semi and port == RIGHT and not done:
                     out.append(partner.row)
                 if self.notes[1 - port]:
                     partner.met = True
@@ -248,10 +252,12 @@ class OAJoin(Operator):
     ) -> None:
         """Keep a row that may still be met, or give it out if that is all that comes of it."""
         time, key, row = kept
-        if not self.is_of_pairs and port == LEFT and met:
-            if self.is_semi:
-                out.append(row)
-        elif key is not None and time >= settled:
+        is_done = not self.is_of_pairs and port == LEFT and met
+        if is_done and self.is_semi:
+            out.append(row)
+        if is_done and not self.asks_all:
+            return
+        if key is not None and time >= settled:
             own.add(time, key, row, met=met and self.notes[port])
         elif self.sides[port].keeps and not met:
             out.append(self.forms.alone_row(port, row, of_pairs=self.is_of_pairs))
