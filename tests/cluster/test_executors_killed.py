@@ -28,7 +28,7 @@ SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
 SETTINGS = {**SPLIT, "spark.shuffle.io.retryWait": "500ms"}
 """What an executor had that is gone is soon found to be."""
 AT_RANDOM = ("executor", "Python worker")
-CALLS = {"reading": 2000, "first": 5, "last": 1, STAGED: 1}
+CALLS = {"reading": 2000, "in_first": 5, "in_last": 1, STAGED: 1}
 """Up to the so many-th call of a task."""
 
 

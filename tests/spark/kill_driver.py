@@ -25,12 +25,12 @@ from tests.spark.traps import Traps
 
 PASSING = "SELECT ts, srcIP, len FROM main"
 WINDOWED = scenario.SQL.format(condition="true")
-POINTS = ("reading", "first", "last")
+POINTS = ("reading", "in_first", "in_last")
 """Where the query in stages can be caught: where rows are read, in its first stage, and in its last."""
 STACKED = (
     "SELECT count(*) AS groups, sum(n) AS total, max(longest) AS longest [RANGE 20 seconds, SLIDE 10 seconds, "
-    f"WA window_end] FROM ({scenario.SQL.format(condition='reading(len) = len')}) inner_windows WHERE first(n) = n "
-    "HAVING last(count(*)) = count(*)"
+    f"WA window_end] FROM ({scenario.SQL.format(condition='reading(len) = len')}) inner_windows WHERE in_first(n) = n "
+    "HAVING in_last(count(*)) = count(*)"
 )
 QUERIES = {"windowed": WINDOWED, "passing": PASSING, "stacked": STACKED}
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

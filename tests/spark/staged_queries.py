@@ -20,7 +20,7 @@ from tests.spark.traps import STAGED, Traps
 
 MEASURES = "count(*) AS n, sum(v) AS s, max(v) AS m"
 TRAPPED = "FROM main WHERE reading(v) = v"
-LAST = "HAVING last(count(*)) = count(*)"
+LAST = "HAVING in_last(count(*)) = count(*)"
 PER_GROUP = "SELECT g, count(*) AS n, max(v) AS m [RANGE 10, SLIDE 10, WA ts]"
 
 
@@ -59,18 +59,21 @@ CASES = {
         f"SELECT k, {MEASURES} [RANGE 30, SLIDE 10, WA ts] {TRAPPED} GROUP BY k {LAST}",
         *BOUNDED,
         by_hand.grouped,
-        ("reading", "last", STAGED),
+        ("reading", "in_last", STAGED),
     ),
     "whole": Case(
-        f"SELECT {MEASURES} [RANGE 30, SLIDE 10, WA ts] {TRAPPED} {LAST}", *BOUNDED, by_hand.whole, ("reading", "last")
+        f"SELECT {MEASURES} [RANGE 30, SLIDE 10, WA ts] {TRAPPED} {LAST}",
+        *BOUNDED,
+        by_hand.whole,
+        ("reading", "in_last"),
     ),
     "two groupings": Case(
         "SELECT max(n) AS n, sum(n) AS s, max(m) AS m [RANGE 20, SLIDE 10, WA window_end] "
-        f"FROM ({PER_GROUP} {TRAPPED} GROUP BY g) x WHERE first(n) = n {LAST}",
+        f"FROM ({PER_GROUP} {TRAPPED} GROUP BY g) x WHERE in_first(n) = n {LAST}",
         pk.per_source("src", disorder=by_hand.DELAY),
         by_hand.of_the_slowest,
         by_hand.two_groupings,
-        ("reading", "first", "last"),
+        ("reading", "in_first", "in_last"),
     ),
     "union": Case(
         f"SELECT g, {MEASURES} [RANGE 20, SLIDE 10, WA ts] {TRAPPED} GROUP BY g {LAST} UNION ALL "
@@ -78,13 +81,13 @@ CASES = {
         pk.punctuated("p", whole_stream=True),
         by_hand.as_told,
         by_hand.union_of_two,
-        ("reading", "last"),
+        ("reading", "in_last"),
     ),
     "replicas": Case(
         f"SELECT g, {MEASURES} [RANGE 20, SLIDE 10, WA ts] {TRAPPED} GROUP BY g {LAST}",
         *BOUNDED,
         by_hand.once,
-        ("reading", "last"),
+        ("reading", "in_last"),
         ("left", "right"),
     ),
 }
@@ -101,8 +104,8 @@ def start(spark: Any, home: Path, case: Case, traps: Traps, kills: int | None = 
         flow.stream(stream, reader.json(str(Path(home).absolute() / "in" / stream)), time="ts", progress=case.progress)
     if len(case.replicas) > 1:
         flow.merge("main", list(case.replicas), key=["src", "g", "k", "v", "p"])
-    for point in ("reading", "first", "last"):
-        trapped = traps.function(point, kills=kills, staging=point == "last")
+    for point in ("reading", "in_first", "in_last"):
+        trapped = traps.function(point, kills=kills, staging=point == "in_last")
         flow.function(point, trapped, "bigint", version="1")
     return flow.query(case.sql, name="q").start(home / "out", **how)
 

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(modes.chosen() != "local", reason="the processes that are killed run Spark in local mode"),
 ]
 SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
-CALLS = {"reading": 2000, "first": 3}
+CALLS = {"reading": 2000, "in_first": 3}
 
 
 def drive(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
