@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.errors import QueryError
@@ -11,7 +13,7 @@ from penstock.model.schema import schema_of
 from penstock.model.time import MINUTE, SECOND
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.join_nodes import Band, Join, SameWindow
-from penstock.plan.nodes import Node, Select, Union, WindowAggregate
+from penstock.plan.nodes import Node, Project, Select, Union, WindowAggregate
 from penstock.sql.binder import bind
 
 PACKETS = schema_of(
@@ -157,6 +159,10 @@ def test_three_streams_one_after_the_other() -> None:
         ("SELECT * FROM x LEFT SEMI JOIN y ON x.t = y.t", ["t", "k", "v", "w"]),
         ("SELECT t, v FROM x LEFT ANTI JOIN y ON x.t = y.t AND upper(x.k) = y.k", ["t", "v"]),
         ("SELECT a.t, b.t FROM x a JOIN x b ON a.t = b.t", ["a_t", "b_t"]),
+        ("SELECT k, x.v FROM x JOIN y USING (k) WHERE x.t = y.t", ["k", "v"]),
+        ("SELECT * FROM x JOIN y USING (k) WHERE x.t = y.t", ["x_t", "k", "x_v", "x_w", "y_t", "y_v", "y_w"]),
+        ("SELECT y.k FROM x JOIN y USING (k) WHERE x.t = y.t AND k > 'a'", ["k"]),
+        ("SELECT k FROM x RIGHT JOIN y USING (t, k)", ["k"]),
     ],
 )
 def test_columns_are_called_after_what_they_are_of_where_they_must_be(sql: str, names: list[str]) -> None:
@@ -186,6 +192,18 @@ def test_columns_are_called_after_what_they_are_of_where_they_must_be(sql: str, 
         ("SELECT x.v FROM x [RANGE 5, SLIDE 2, WA t], y WHERE x.k = y.k", "SLIDE has no meaning", "SLIDE", "leave it"),
         ("SELECT x.v FROM x [RANGE 5, WA v], y WHERE x.k = y.k", "does not progress", "WA v", ""),
         ("SELECT y.v FROM x LEFT SEMI JOIN y ON x.t = y.t", "Unknown stream", "y.v", ""),
+        ("SELECT v FROM x JOIN x ON x.t = x.t", "Two relations have the same name", "x ON", "write x AS"),
+        ("SELECT x.q FROM x JOIN y ON x.t = y.t", "Unknown column", "x.q", "known: t, k, v, w"),
+        ("SELECT x.v FROM x [RANGE 3 rows, WA t], y WHERE x.k = y.k", "is a length of time", "RANGE", "leave out"),
+        ("SELECT x.v FROM x FULL JOIN y USING (t)", "where either may be missing", "t)", "coalesce"),
+        ("SELECT count(*) FROM x JOIN y ON x.t = y.t", "needs a window", "count", "WA x.t] after it"),
+        (
+            "SELECT count(*) [RANGE TUMBLING 5, WA y.t] FROM x LEFT JOIN y ON x.t = y.t",
+            "does not progress",
+            "WA",
+            "x.t,",
+        ),
+        ("SELECT v FROM x WHERE v = (SELECT v FROM y)", "not supported", "v FROM y)", "EXISTS and IN"),
     ],
 )
 def test_what_is_refused_says_where_and_what_to_write(sql: str, what: str, at: str, hint: str) -> None:
@@ -193,6 +211,15 @@ def test_what_is_refused_says_where_and_what_to_write(sql: str, what: str, at: s
         bind(sql, catalog())
     assert hint in caught.value.hint
     assert sql[caught.value.column - 1 :].startswith(at)
+
+
+def test_what_using_names_is_of_the_side_that_is_never_missing() -> None:
+    for kind, side in (("", "x_k"), ("LEFT ", "x_k"), ("RIGHT ", "y_k")):
+        plan = bind(f"SELECT k FROM x {kind}JOIN y USING (t, k)", catalog())
+        assert isinstance(plan, Project)
+        assert str(dict(plan.columns)["k"]) == side
+    upper, lower = joins("SELECT k, z.v FROM x JOIN y USING (k) JOIN z USING (k) WHERE x.t = y.t AND z.t = y.t")
+    assert (upper.equal, lower.equal) == ((("x_k", "k"),), (("k", "k"),))
 
 
 # Sub-queries in WHERE
@@ -230,3 +257,13 @@ def test_not_in_minds_nulls() -> None:
 def test_sub_queries_that_are_no_joins_are_refused(condition: str, what: str) -> None:
     with pytest.raises(QueryError, match=what):
         bind(f"SELECT v FROM x WHERE {condition}", catalog())
+
+
+def test_a_star_over_a_join_leaves_nothing_out_without_a_word() -> None:
+    odd = Catalog()
+    schema = replace(NUMBERS, unusable=(("tags", "map<string, string>"),))
+    for name, each in (("x", NUMBERS), ("y", schema)):
+        odd.add_stream(StreamInfo(name, each, bounded(5), StreamProperties()))
+    with pytest.raises(QueryError, match="types that queries cannot use") as caught:
+        bind("SELECT * FROM x JOIN y ON x.t = y.t", odd)
+    assert "tags" in caught.value.got

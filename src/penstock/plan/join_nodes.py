@@ -38,10 +38,6 @@ class Band:
     low: int
     high: int
 
-    def holds(self, left: int, right: int) -> bool:
-        """Whether rows of these times are near each other."""
-        return self.low <= right - left <= self.high
-
     def worded(self, left: str, right: str, domain: Domain) -> str:
         """For `explain`."""
         if self.low == self.high == 0:
@@ -59,10 +55,6 @@ class SameWindow:
 
     width: int
     origin: int = 0
-
-    def holds(self, left: int, right: int) -> bool:
-        """Whether rows of these times are in one window."""
-        return (left - self.origin) // self.width == (right - self.origin) // self.width
 
     def worded(self, left: str, right: str, domain: Domain) -> str:
         """For `explain`."""
@@ -136,7 +128,8 @@ class Join(Node):
         time = self.left.schema[self.left.schema.time].type
         fields.append(Field(self.time_name, time, hidden=True, words="the later of both times"))
         lifetime = min(self.left.schema.lifetime, self.right.schema.lifetime)
-        return Schema(tuple(fields), self.time_name, lifetime)
+        unusable = self.left.schema.unusable + self.right.schema.unusable
+        return Schema(tuple(fields), self.time_name, lifetime, unusable=unusable)
 
     @property
     def time_name(self) -> str:
@@ -153,7 +146,7 @@ class Join(Node):
             return self.pairs
         below = self.left.schema
         fields = self.pairs.fields[: len(below.fields)]
-        return Schema(fields, fields[below.time_index].name, below.lifetime)
+        return Schema(fields, fields[below.time_index].name, below.lifetime, unusable=below.unusable)
 
     @property
     def attributes(self) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from penstock.sql.window_names import HOW_WINDOWS_ARE_WRITTEN
 
 Resolver = Callable[[exp.Expr], Expression | None]
 """Gives meaning to columns, group keys and aggregates; None for everything else."""
+SUB_QUERIES = "sub-queries can stand after FROM, and in WHERE in EXISTS and IN that stand by themselves or by AND"
 MOST_PARTS = 10_000
 """An expression with more parts than this is refused."""
 
@@ -89,7 +90,7 @@ class ExpressionBinder:
         if isinstance(node, exp.Window):
             return self.error("OVER is not supported.", node, hint=HOW_WINDOWS_ARE_WRITTEN)
         if isinstance(node, exp.Subquery | exp.Query | exp.Exists) or node.args.get("query") is not None:
-            return self.error("This expression is not supported.", node, hint="sub-queries can stand after FROM only")
+            return self.error("This expression is not supported.", node, hint=SUB_QUERIES)
         if isinstance(node, exp.AggFunc):
             return self.error("This aggregate is not supported.", node, hint="register one with flow.aggregate(…)")
         return self.error("This expression is not supported.", node, hint=advice_on(node))

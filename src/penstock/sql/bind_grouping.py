@@ -246,11 +246,13 @@ class GroupingBinder:
         told = [n for n in self.scope.node.walk() if isinstance(n, Source) and n.speaks_of_groups]
         columns = ", ".join(dict.fromkeys(n.schema.fields[i].name for n in told for i in n.per)) or "columns"
         lengths = "RANGE 10 minutes, SLIDE 1 minute" if schema.domain is Domain.TIMESTAMP else "RANGE 100, SLIDE 10"
+        said = (self.scope.said(name) for name in progressing(self.scope.node))
+        time = next((name for name in said if name is not None), str(schema.time))
         return self.reading.error(
             "An aggregate over a stream needs a window: without one it never completes.",
             at,
             got=shown(at),
-            hint=f"add [{lengths}, WA {schema.time}] after it, or GROUP BY {schema.time}; or GROUP BY {columns} of "
+            hint=f"add [{lengths}, WA {time}] after it, or GROUP BY {time}; or GROUP BY {columns} of "
             "which every stream says when a group is complete, pk.punctuated(…, per=[…], final=True)",
         )
 

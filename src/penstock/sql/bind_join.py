@@ -67,6 +67,8 @@ class JoinBinder:
         """The relations in the order in which they are written."""
         self.catalog, self.reading, self.operands = catalog, reading, list(operands)
         self.error = reading.error
+        self._check_names()
+        self._merge_named()
         name_all(self.operands)
 
     @staticmethod
@@ -112,6 +114,18 @@ class JoinBinder:
 
     # Names
 
+    def _check_names(self) -> None:
+        """Refuse two relations of one name; a sub-query's may be that of one outside, which it then means by it."""
+        seen: set[str] = set()
+        for operand in self.operands:
+            again = operand.scope.qualifiers & seen
+            if again and operand.asked is None:
+                name = min(again)
+                raise self.error(
+                    "Two relations have the same name.", operand.tree, got=name, hint=f"write {name} AS another name"
+                )
+            seen |= operand.scope.qualifiers
+
     def _schema(self) -> Schema:
         fields = [
             Field(name, f.type, f.hidden)
@@ -120,12 +134,13 @@ class JoinBinder:
         ]
         return Schema(tuple(fields))
 
-    def _scope(self, node: Node, operands: Sequence[Operand]) -> Scope:
+    def _scope(self, node: Node, operands: Sequence[Operand], *, merges: bool = True) -> Scope:
+        """The columns of some relations; with `merges`, those that USING names are found once."""
         relations = []
         for operand in operands:
             pairs = zip(operand.node.schema.fields, operand.names, strict=False)
             columns = {f.name: name for f, name in pairs if not f.hidden}
-            relations.append(Relation(operand.scope.qualifiers, columns))
+            relations.append(Relation(operand.scope.qualifiers, columns, frozenset(operand.merged if merges else ())))
         return Scope(node, tuple(relations), self.reading)
 
     def _column(self, node: exp.Expr, scope: Scope, binder: ExpressionBinder) -> Expression | None:
@@ -171,16 +186,29 @@ class JoinBinder:
                 "The join does not say which rows meet.", operand.join, got=operand.kind.upper(), hint="add ON …"
             )
 
+    def _merge_named(self) -> None:
+        """Columns in USING are, without a qualifier, those of the side that is never missing."""
+        for at, operand in enumerate(self.operands):
+            for using in operand.join.args.get("using") or () if operand.join is not None else ():
+                if operand.kind == "full":
+                    raise self.error(
+                        "USING does not say which side a column is of, where either may be missing.", using,
+                        got=using.name, hint="use ON, and coalesce(a.x, b.x) in the select list",
+                    )  # fmt: skip
+                for each in self.operands[:at] if operand.kind == "right" else [operand]:
+                    each.merged.add(using.name.lower())
+
     def _same(self, operand: Operand, using: exp.Expr) -> Expression:
         """A column of a name on both sides."""
-        name = self.reading.name(using) if isinstance(using, exp.Identifier) else using.name
+        name = using.name
         self.reading.whole(using)
         before = self.operands[: self.operands.index(operand)]
-        scopes = self._scope(_Columns(self._schema()), before), self._scope(_Columns(self._schema()), [operand])
-        found = [scope.called(name) for scope in scopes]
+        left = self._scope(_Columns(self._schema()), before, merges=operand.kind != "right")
+        right = self._scope(_Columns(self._schema()), [operand], merges=False)
+        found = [left.called(name), right.called(name)]
         if any(len(each) != 1 for each in found):
             raise self.error("USING needs a column of that name on both sides, once.", using, got=name, hint="use ON")
-        one, other = (Column(each[0], scopes[0].node.schema[each[0]].type) for each in found)
+        one, other = (Column(each[0], left.node.schema[each[0]].type) for each in found)
         common = common_type(one.type, other.type)
         if common is None:
             raise self.error("These types cannot be compared.", using, got=f"{one.type} and {other.type}")
@@ -297,6 +325,10 @@ class JoinBinder:
         binder = self._window(operand, clause)
         binder.only("a window of a join", "range", "wa")
         attribute = operand.own(self._attribute(operand, clause))
+        if clause.range is not None and clause.range.is_rows:
+            raise binder.error(
+                "A window of a join is a length of time.", "range", got=str(clause.range), hint="leave out the unit"
+            )
         domain = operand.node.schema[attribute].type.domain or Domain.INTEGER
         return binder.length("range", domain)
 

@@ -216,12 +216,13 @@ class WindowBinder:
             self.times[found] = computed
             return found
         if found not in known:
-            others = f", or {', '.join(known[1:])}" if known[1:] else ""
+            first, *others = [said for each in known if (said := self.scope.said(each)) is not None] or ["none"]
+            more = f", or {', '.join(others)}" if others else ""
             raise self.error(
                 "The windowing attribute does not progress: nothing says when one of its windows is complete.",
                 parameter,
                 got=name,
-                hint=f"use the stream's time, {self.schema.time}{others}, or declare the stream with time={found!r}",
+                hint=f"use the stream's time, {first}{more}, or declare the stream with time={name!r}",
             )
         return found
 

@@ -30,11 +30,6 @@ class Difference:
         if high is not None:
             self.high = high if self.high is None else min(self.high, high)
 
-    @property
-    def is_band(self) -> bool:
-        """Whether it is bounded on both sides."""
-        return self.low is not None and self.high is not None
-
 
 @dataclass(frozen=True)
 class _Moved:

@@ -29,6 +29,8 @@ class Operand:
     """The sub-query in WHERE that it is of, if it is."""
     names: list[str] = field(default_factory=list)
     """What its columns are called among those of all, hidden ones too."""
+    merged: set[str] = field(default_factory=set)
+    """Columns, in lower case, that are named in USING and are, without a qualifier, those of another relation."""
     on: list[Expression] = field(default_factory=list)
     """The conditions of its own ON."""
 

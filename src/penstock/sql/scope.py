@@ -21,6 +21,8 @@ class Relation:
     columns: Mapping[str, str] | None = None
     """Its columns by the names that they have in it, and what they are called among all that a SELECT reads; None where
     those are all of them."""
+    merged: frozenset[str] = frozenset()
+    """Columns, in lower case, that only a qualifier finds: without one, those of another relation are meant (USING)."""
 
 
 @dataclass
@@ -46,7 +48,8 @@ class Scope:
         """What the columns are called among all that go by a name; names do not mind case, unless that is all."""
         found: dict[str, None] = {}
         for relation in self.relations:
-            if qualifier is None or qualifier.lower() in relation.qualifiers:
+            merged = qualifier is None and name.lower() in relation.merged
+            if not merged and (qualifier is None or qualifier.lower() in relation.qualifiers):
                 columns = self.columns_of(relation)
                 alike = [own for own in columns if own.lower() == name.lower()]
                 if name in columns or len(alike) == 1:
@@ -75,8 +78,9 @@ class Scope:
             raise self.reading.error("The name means several columns.", column, got=name, hint=self._told_apart(name))
         if not found:
             self._refuse_unusable_column(column, name)
-            names = [own for r in self.relations for own in self.columns_of(r)]
-            raise self.reading.error("Unknown column.", column, got=name, hint=closest(name, names))
+            among = [r for r in self.relations if table is None or table.name.lower() in r.qualifiers]
+            names = dict.fromkeys(own for r in among for own in self.columns_of(r))
+            raise self.reading.error("Unknown column.", column, got=name, hint=closest(name, list(names)))
         return Column(found[0], schema[found[0]].type)
 
     def _told_apart(self, name: str) -> str:
@@ -106,6 +110,16 @@ class Scope:
             return True
         return False
 
+    def said(self, called: str) -> str | None:
+        """A column as a query would name it; None if a query cannot."""
+        if len(self.relations) == 1 and self.relations[0].columns is None:
+            return None if self.node.schema[called].hidden else called
+        for relation in self.relations:
+            for own, name in self.columns_of(relation).items():
+                if name == called:
+                    return f"{min(relation.qualifiers)}.{own}" if relation.qualifiers else own
+        return None
+
     def own_name(self, called: str) -> str | None:
         """What a column is called in its relation."""
         columns = [self.columns_of(r).items() for r in self.relations]
@@ -115,7 +129,12 @@ class Scope:
         """The columns that a star stands for, by the names that they have."""
         table = star.args.get("table") if isinstance(star, exp.Column) else None
         among = [r for r in self.relations if table is None or table.name.lower() in r.qualifiers]
-        pairs = dict.fromkeys((own, called) for r in among for own, called in self.columns_of(r).items())
+        pairs = dict.fromkeys(
+            (own, called)
+            for r in among
+            for own, called in self.columns_of(r).items()
+            if table is not None or own.lower() not in r.merged
+        )
         return [(own, Column(called, self.node.schema[called].type)) for own, called in pairs]
 
     def _refuse_unusable(self, star: exp.Expr) -> None:

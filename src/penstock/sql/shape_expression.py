@@ -6,6 +6,7 @@ See `shape.py`, which has that of queries.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
@@ -41,7 +42,7 @@ _NUL = re.compile("\x00")
 _QUERIES = {TokenType.SELECT, TokenType.WITH}
 
 
-class ShapeOfExpressions:
+class ShapeOfExpressions(ABC):
     """Goes through the tokens once, from left to right. Each method takes what its name says, or refuses."""
 
     def __init__(self, tokens: Sequence[Token], sql: str) -> None:
@@ -108,9 +109,9 @@ class ShapeOfExpressions:
         part()
         self.expect(TokenType.R_PAREN, "A closing parenthesis")
 
+    @abstractmethod
     def query(self) -> None:
         """A query, for whoever knows what that is."""
-        raise NotImplementedError
 
     def is_query(self, ahead: int) -> bool:
         """Whether a query begins there, in parentheses or without."""
