@@ -3,9 +3,8 @@
 `python benchmarks/progress.py [rows]`. Seconds are the processor's, so that others on the machine count less.
 
 One query counts and sums per group in windows of 1000 ticks that slide by 100; ten rows share a tick. Punctuation comes
-every 10,000 rows, or every 1,000, where each one closes a window. Another selects rows, and its consumer is given every
-bound where it stood: then the elements that it takes, batches and bounds, are told as well, since a table is cut at
-each of them.
+every 10,000 rows, or every 1,000, where each one closes a window. Another selects rows. `elements` is how many batches
+and bounds `items()` gives, which has every bound where it stood.
 """
 
 from __future__ import annotations

@@ -61,11 +61,14 @@ class StandaloneCluster:
         """The Python processes of all executors, those that start others among them."""
         return [pid for pid in self._members() if "pyspark.daemon" in command_of(pid)]
 
-    def executor_of(self, pid: int) -> int:
-        """The executor that a Python worker belongs to."""
+    def executor_of(self, pid: int) -> int | None:
+        """The executor that a Python worker belongs to; None if it has outlived its executor."""
         executors = self.executors()
         while pid not in executors:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            try:
+                pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            except FileNotFoundError:
+                return None
         return pid
 
     def _members(self) -> list[int]:

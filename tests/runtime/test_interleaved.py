@@ -130,3 +130,71 @@ def test_elements_are_the_rows_and_what_is_said_among_them(places: list[int], ro
     assert in_order([o for o in found if isinstance(o, Batch)]) == list(batch.rows)
     before = [sum(len(b) for b in found[:at] if isinstance(b, Batch)) for at, o in enumerate(found) if o in said]
     assert before == within
+
+
+@pytest.mark.parametrize("progress", PROGRESS, ids=str)
+@pytest.mark.parametrize("sql", PLAIN)
+@examples(20)
+@given(batches=arrivals)
+def test_whoever_takes_tables_is_given_the_same_rows_uncut(sql: str, progress: Any, batches: list[list[Row]]) -> None:
+    in_place = execution(sql, progress)
+    after = LocalExecution(in_place.plan, in_place.builder.catalog, bounds_in_place=False)
+    found: list[Any] = []
+    for rows in batches:
+        batch = Batch(SCHEMA, table=table_of(SCHEMA, rows))
+        given_after, given_there = after.feed("s", batch), in_place.feed("s", batch)
+        assert rows_of(given_after) == rows_of(given_there)
+        if (
+            "RANGE" not in sql and "/" not in sql
+        ):  # windows come one after the other, and so do rows around one that fails
+            assert [isinstance(each, Batch) for each in given_after].count(True) <= 1
+            assert last_said(given_after) == last_said(given_there)
+        found += given_after
+    assert_sound(found + after.close())
+    in_place.close()
+    assert left(after) == left(in_place)
+
+
+def rows_of(outputs: list[Any]) -> list[Row]:
+    return [each for each in in_order(outputs) if isinstance(each, tuple)]
+
+
+def last_said(outputs: list[Any]) -> Punctuation | None:
+    """The last bound of the stream as a whole."""
+    return next((o for o in reversed(outputs) if isinstance(o, Punctuation) and o.is_linear), None)
+
+
+def test_tables_of_a_query_are_not_cut_at_punctuation() -> None:
+    rows = [(t, None if t % 3 == 2 else "a", None if t % 3 == 2 else t, t % 3 == 2) for t in range(9)]
+    flow = pk.Flow().stream("s", table_of(SCHEMA, rows), time="ts", progress=PROGRESS[0])
+    made = flow.query(PLAIN[0])
+    assert isinstance(made, LocalQuery)
+    assert [len(table) for table in made.batches()] == [6]
+    assert [len(o) for o in made.items() if isinstance(o, Batch)] == [2, 2, 2]
+    taken: list[int] = []
+    with made.start(lambda table: taken.append(len(table))) as run:
+        run.wait()
+    assert taken == [6]
+    assert len(made.collect()) == 6
+
+
+@pytest.mark.parametrize("sql", PLAIN)
+@examples(30)
+@given(batches=arrivals, at=st.integers(0, 3))
+def test_pushed_rows_give_what_fed_rows_give(sql: str, batches: list[list[Row]], at: int) -> None:
+    """In a lane, punctuation passes by without the graph, unless it goes backwards or says more than it may."""
+    by_push, by_feed = execution(sql, PROGRESS[0]), execution(sql, PROGRESS[0])
+    push = by_push.pusher("s")
+    found, expected = [], []
+    for number, rows in enumerate(batches):
+        if number == at:
+            found += by_push.feed("s", linear("ts", 6))
+            expected += by_feed.feed("s", linear("ts", 6))
+        for row in rows:
+            push(row)
+            expected += by_feed.feed("s", Batch(SCHEMA, [row]))
+        found += by_push.take()
+    assert in_order(found + by_push.close()) == in_order(expected + by_feed.close())
+    assert left(by_push) == left(by_feed)
+    assert counted(by_push) == counted(by_feed)
+    assert by_push.frontier() == by_feed.frontier()

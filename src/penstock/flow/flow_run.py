@@ -51,7 +51,7 @@ class FlowRun(BackgroundRun[Named]):
         max_dead: float | None,
     ) -> None:
         """Made by `Flow.start`."""
-        self.execution: SharedExecution = SharedExecution(catalog)
+        self.execution: SharedExecution = SharedExecution(catalog, bounds_in_place=False)
         self.runs: dict[str, QueryRun] = {}
         """The queries by name, also those that have left."""
         self._openers = {key: opener for key, (opener, _, _) in sources.items()}

@@ -63,6 +63,10 @@ class LocalQuery(Query):
             raise StreamError("Not a physical plan of the query.", where=self.name, got=repr(planned)[:200])
         return LocalExecution(self.plan, self.catalog, planned or self.physical)
 
+    def _for_tables(self) -> LocalExecution:
+        """A fresh run for somebody who takes rows as tables: they are not cut where punctuation stood among them."""
+        return LocalExecution(self.plan, self.catalog, self.physical, bounds_in_place=False)
+
     def items(
         self,
         execution: LocalExecution | None = None,
@@ -87,7 +91,7 @@ class LocalQuery(Query):
         Streams are read in turn, a batch from each, so that the same inputs always give the same rows in the same
         order. With `max_dead`, a number of rows or a fraction of them, the run stops when more are dead letters.
         """
-        self._last = LocalExecution(self._whole, self.catalog)
+        self._last = LocalExecution(self._whole, self.catalog, bounds_in_place=False)
         batches = [b for b in self._last.run(self._sources, max_dead) if isinstance(b, Batch)]
         return ResultForm(self._whole.schema).table(concat(self._whole.schema, batches))
 
@@ -104,7 +108,7 @@ class LocalQuery(Query):
         """The result as it comes, in Arrow tables, for `for` and `async for`."""
 
         def portions() -> Generator[Sequence[pa.Table], None, None]:
-            for item in self.items(max_dead=max_dead):
+            for item in self.items(self._for_tables(), max_dead):
                 if isinstance(item, Batch):
                     yield (self.form.table(item),)
 

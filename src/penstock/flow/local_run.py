@@ -27,7 +27,7 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
         self, query: LocalQuery, sink: Sink, late: Sink, dead: Sink, max_dead: float | None = None, name: str = ""
     ) -> None:
         """Made by `LocalQuery.start`."""
-        self.query, self.execution = query, query.execution()
+        self.query, self.execution = query, query._for_tables()
         side, name = self.execution.side, name or query.name
         self._results: ResultDestination = ResultDestination(query, sink, name)
         forwards = (

@@ -3,7 +3,8 @@
 A source may say how far it is many times within a batch. Cut at each of these the batch would be small pieces, and what
 is done with every row would cost what is done with every piece. So rows and punctuation travel together, as one batch
 and the places at which each punctuation stands, as long as operators can do with that; whoever cannot is given the
-pieces one after the other, which mean the same.
+pieces one after the other, which mean the same. Rows that were left out travel along as well, where leaving out more of
+them costs the same again; there may be no punctuation among them at all.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Arc:
             arcs = producer.arcs
             buffer.forget(self.head if len(arcs) == 1 else min([arc.head for arc in arcs]))
         if not isinstance(element, Batch):
-            self._hear(element.said if isinstance(element, Interleaved) else (element,))
+            self.hear(element.said if isinstance(element, Interleaved) else (element,))
         return element
 
     def _take_all(self) -> list[Given]:
@@ -99,10 +99,10 @@ class Arc:
         taken = list(buffer.elements)
         buffer.elements.clear()
         buffer.start = self.head = buffer.start + len(taken)
-        self._hear([element for element in taken if isinstance(element, Punctuation)])
+        self.hear([element for element in taken if isinstance(element, Punctuation)])
         return taken
 
-    def _hear(self, said: Sequence[Punctuation]) -> None:
+    def hear(self, said: Sequence[Punctuation]) -> None:
         """Keep the bound that was promised last."""
         bound = last_bound(said, self.producer.operator.schema.time)
         if bound is not None:

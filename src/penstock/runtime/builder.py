@@ -77,9 +77,12 @@ from penstock.runtime.row_functions import Functions, filter_function, project_f
 class Builder:
     """Builds operators for the nodes of one plan."""
 
-    def __init__(self, catalog: Catalog, made: Sequence[Expression] = ()) -> None:
-        """The catalog has the users' functions; `made` is what has been computed beside the rows (`model.made`)."""
-        self.catalog = catalog
+    def __init__(self, catalog: Catalog, made: Sequence[Expression] = (), *, bounds_in_place: bool = True) -> None:
+        """The catalog has the users' functions; `made` is what has been computed beside the rows (`model.made`).
+
+        Without `bounds_in_place` the results of a batch come together, and what is promised among its rows after them.
+        """
+        self.catalog, self._bounds_in_place = catalog, bounds_in_place
         self._made = {expression: at for at, expression in enumerate(made)}
         self.functions: Functions = {name: f.function for name, f in catalog.functions.items()}
 
@@ -136,6 +139,7 @@ class Builder:
             planned.useful,
             by_arrival=node.by_arrival,
             groups=promises_of(node),
+            is_in_place=self._bounds_in_place,
         )
 
     def marks_of(self, node: Source) -> SourceMarks | PunctuationMarks | None:

@@ -105,20 +105,21 @@ class GraphNode:
             self.statistics.rows_out += element.size
             if self.keeps_last:
                 self._keep_last(element.batch)
-            self._count_punctuation(element.said)
+            self.count_punctuation(element.said)
         elif isinstance(element, Batch):
             self.statistics.rows_out += len(element)
             if self.keeps_last:
                 self._keep_last(element)
         else:
-            self._count_punctuation((element,))
+            self.count_punctuation((element,))
         return self.hold(element)
 
     def _keep_last(self, batch: Batch) -> None:
         if len(batch):
             self.last_given = max(self.last_given, int(batch.times().max()))
 
-    def _count_punctuation(self, said: Sequence[Punctuation]) -> None:
+    def count_punctuation(self, said: Sequence[Punctuation]) -> None:
+        """The operator has given these."""
         self.statistics.punctuations_out += len(said)
         bound = last_bound(said, self.operator.schema.time)
         if bound is not None:

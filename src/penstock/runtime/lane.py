@@ -11,8 +11,9 @@ that rows without fault pay nothing for it.
 
 Where several take the output of one step, the lane ends there, and each is given the row.
 
-A row that moves the bound, or the row number, past the next useful one is the exception: the punctuation that follows
-goes through the graph as always. So do rows that are punctuation themselves. What has no lane of this kind (a stream
+Of a row that moves the bound past the next useful one, or says it, punctuation follows: it passes what the rows pass in
+the lane as well, and goes on through the graph. A row that moves the row number past a useful one leaves the lane for
+that, and so do punctuation rows with which something is wrong. What has no lane of this kind (a stream
 that the plan reads twice, that has a limit on rows from the future, or whose rows have lives) goes row by row through
 the graph, with the same results; rows with lives are pushed as elements.
 """
@@ -106,7 +107,7 @@ def _compiled(
     exec(compile("\n".join(_made(ingest, chain, aside, steps, again)), "<penstock lane>", "exec"), code.names)
     books = Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
     own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.hear, books.count)
-    moved = (books.follow, books.numbered)
+    moved = (books.said, books.follow, books.numbered)
     push, store, load = code.names["make"](gate.held, gate.pause, *own, *moved, books.read, books.write)
     books.lane = Lane(push, store, load, lambda: books.pushed, lambda: retired.append(True))
     return books.lane
@@ -117,10 +118,10 @@ def _made(
 ) -> list[str]:
     """The code that makes a lane: what changes with every row is in variables of `make`, which its functions share."""
     selections = sum(isinstance(node.plan, Select) for node in chain)
-    counters = ["r", "c", "late", "skipped", *[f"c{i}" for i in range(selections)]]
+    counters = ["r", "c", "late", "skipped", "spoken", *[f"c{i}" for i in range(selections)]]
     is_numbered = any(isinstance(node.plan, NumberRows) for node in chain)
     return [
-        "def make(held, pause, mend, condemn, blame, aside, step, hear, count, follow, numbered, read, write):",
+        "def make(held, pause, mend, condemn, blame, aside, step, hear, count, said, follow, numbered, read, write):",
         f"    {' = '.join(counters)} = 0",
         "    greatest, bound, edge, needed, n, following, heard = read()",
         f"    least, counted, recent = {END_OF_TIME}, {MIN_TICK}, None",
@@ -194,16 +195,23 @@ def _forwarding(again: Push | None) -> list[str]:
 
 
 def _aside(entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
-    """Rows that are punctuation, or of which that cannot be told, leave the lane."""
+    """Rows that are punctuation, or of which that cannot be told; what is wrong with one is found outside the lane."""
     source = entrance.plan
     if not ingest.is_punctuated:
         return []
     assert isinstance(source, Source)
     assert source.punctuation is not None
+    wrong = ["time < bound", *[f"v{at} is not None" for at in source.silent]]
+    if ingest.by_arrival:
+        wrong = ["True"]
     return [
         f"            try: special = {code.text(source.punctuation, source.schema)}",
-        "            except Exception: special = True",
-        "            if special: return aside(row)",
+        "            except Exception: return aside(row)",
+        "            if special:",
+        f"                if {' or '.join(wrong)}: return aside(row)",
+        "                spoken += 1",
+        "                bound = time",
+        "                return said(time)",
     ]
 
 
@@ -216,7 +224,7 @@ def _progress(ingest: RowIngest) -> list[str]:
             "            if time > greatest:",
             "                greatest = time",
             f"                if (reached := time - {ingest.tracker.delay}) > bound: bound = reached",
-            "                if time >= edge: follow()",
+            "                if time >= edge: edge = follow(bound)",
         ]
     if isinstance(ingest.tracker, SourcesTracker):
         return _progress_by_source(ingest, ingest.tracker)
@@ -228,7 +236,7 @@ def _progress(ingest: RowIngest) -> list[str]:
         "            else: counted, recent = step(time)",
         "            if counted > bound:",
         "                bound = counted",
-        "                if counted >= edge: follow()",
+        "                if counted >= edge: edge = follow(bound)",
     ]
 
 
@@ -249,7 +257,7 @@ def _progress_by_source(ingest: RowIngest, tracker: SourcesTracker) -> list[str]
         "                    if time > greatest: greatest = time",
         "                    if reached > bound:",
         "                        bound = reached",
-        "                        if reached >= edge: follow()",
+        "                        if reached >= edge: edge = follow(bound)",
     ]
 
 

@@ -6,14 +6,15 @@ operators' pages and statistics, read them back, and take over wherever a row do
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, conform_row
+from penstock.model.elements import Punctuation
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.operators.operator import Rejected
+from penstock.operators.operator import Outputs, Rejected
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.source_state import started
 from penstock.operators.progress.sources import SourcesTracker
@@ -83,13 +84,12 @@ class Books:
         bound = max(self.tracker.bound(state), ingest.outside())
         if ingest.by_arrival and not ingest.has_ended:
             bound = MIN_TICK
-        delay = self.tracker.delay if isinstance(self.tracker, DelayTracker) else 0
         greatest = state if isinstance(self.tracker, DelayTracker) and state is not None else MIN_TICK
         heard: dict[Any, int] = {}
         if isinstance(self.tracker, SourcesTracker):
             state = self.state = started(state, self.tracker.sources)
             greatest, heard = state["newest"], state["greatest"]
-        return greatest, bound, _edge(ingest) + delay, ingest.needed(), *self._counting(), heard
+        return greatest, bound, self._edge(), ingest.needed(), *self._counting(), heard
 
     def _counting(self) -> tuple[int, int]:
         """The next row number, and the next that is of use."""
@@ -102,9 +102,9 @@ class Books:
 
     def write(self, greatest: int, number: int, counters: list[int]) -> None:
         """Keep how far the stream has come, and count the rows that each step saw."""
-        read, count, late, skipped, *selected = counters
+        read, count, late, skipped, spoken, *selected = counters
         self.pushed += read
-        if not count + late + skipped:
+        if not count + late + skipped + spoken:
             return
         if self.numbers is not None:
             self.numbers.operator.pages.put("next", number)
@@ -116,7 +116,8 @@ class Books:
             if isinstance(self.tracker, SourcesTracker):
                 self.state["newest"] = greatest
             self.ingest.pages.put("progress", self.state)
-        self.entrance.statistics.rows_in += count + late + skipped
+        self.entrance.statistics.rows_in += count + late + skipped + spoken
+        self.ingest.punctuation += spoken
         self.ingest.skipped += skipped
         self.entrance.statistics.rows_out += count
         for at, node in enumerate(self.chain):
@@ -140,7 +141,7 @@ class Books:
         self.graph.reject(self.entrance, self.ingest.late(Batch(self.ingest.schema, [row]), [bound]))
 
     def aside(self, row: Row) -> None:
-        """A row that is punctuation, or of which that cannot be told: it goes through the graph."""
+        """A punctuation row with which something is wrong, or one that may be none: it goes through the graph."""
         self.lane.store()
         self.graph.push(str(self.entrance.stream), Batch(self.ingest.schema, [row]))
         self.lane.load()
@@ -185,12 +186,32 @@ class Books:
             row = good[0][1]
         raise error
 
-    def follow(self) -> None:
-        """The row moved the bound past the next useful one: punctuation follows it."""
-        self.lane.store()
-        bound = self.tracker.bound(self.ingest.pages.get("progress"))
-        self.graph.emit(self.entrance, self.ingest.pass_on(bound))
-        self.lane.load()
+    def said(self, bound: int) -> None:
+        """The row was punctuation."""
+        self.state = bound
+        self._pass_on(bound)
+
+    def follow(self, bound: int) -> int:
+        """The row moved the bound past the next useful one: punctuation follows it. From when on is the next of use?"""
+        self._pass_on(bound)
+        return self._edge()
+
+    def _edge(self) -> int:
+        """The time of rows from which on a new bound is of use."""
+        return _edge(self.ingest) + (self.tracker.delay if isinstance(self.tracker, DelayTracker) else 0)
+
+    def _pass_on(self, bound: int) -> None:
+        """A bound goes the way of the rows, past the same operators; their variables are not looked at on the way."""
+        for punctuation in self.ingest.pass_on(bound):
+            passed = [punctuation]
+            self.entrance.count_punctuation(passed)
+            for node in self.chain:
+                node.inputs[0].hear(passed)
+                node.statistics.punctuations_in += len(passed)
+                passed = [each for told in passed for each in _punctuation_of(node.operator.punctuate(0, told))]
+                node.count_punctuation(passed)
+            for each in passed:
+                self.graph.hand_on(self.chain[-1] if self.chain else self.entrance, each)
 
     def numbered(self) -> None:
         """The row number passed the next useful one: punctuation follows the row."""
@@ -199,6 +220,12 @@ class Books:
         self.lane.store()
         self.graph.emit(self.numbers, self.numbers.operator.pass_on())
         self.lane.load()
+
+
+def _punctuation_of(outputs: Outputs) -> Iterator[Punctuation]:
+    for output in outputs:
+        assert isinstance(output, Punctuation)
+        yield output
 
 
 def _edge(operator: RowIngest | NumberOperator) -> int:

@@ -34,10 +34,15 @@ class LocalExecution(Hosting[Batch | Punctuation]):
     graph: QueryGraph
     side: SideOutputs
 
-    def __init__(self, plan: Node, catalog: Catalog, planned: Physical | None = None) -> None:
-        """Refuse at once what the engine does not support; `planned` says how it runs, where that is known already."""
+    def __init__(
+        self, plan: Node, catalog: Catalog, planned: Physical | None = None, *, bounds_in_place: bool = True
+    ) -> None:
+        """Refuse at once what the engine does not support; `planned` says how it runs, where that is known already.
+
+        Without `bounds_in_place`, rows of a batch are not parted where punctuation stood among them: it comes after.
+        """
         check(plan, "in-process", SUPPORT)
-        super().__init__(catalog)
+        super().__init__(catalog, bounds_in_place=bounds_in_place)
         self.plan = plan
         self.planned = planned or in_process(plan, catalog)
         self.graph = QueryGraph(self.planned, self.builder)

@@ -52,9 +52,9 @@ class Hosting(Entrances, Generic[Out]):
 
     side: Sides
 
-    def __init__(self, catalog: Catalog) -> None:
-        """The graph is for others to make."""
-        self.builder = Builder(catalog)
+    def __init__(self, catalog: Catalog, *, bounds_in_place: bool = True) -> None:
+        """The graph is for others to make; `bounds_in_place` as of a `Builder`."""
+        self.builder = Builder(catalog, bounds_in_place=bounds_in_place)
         self.lanes: dict[str, Lane] = {}
         self.streams = []
         self.settled = Counts()

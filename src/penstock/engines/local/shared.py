@@ -46,9 +46,11 @@ class SharedExecution(Hosting[Named]):
     graph: SharedGraph
     side: SidesByStream
 
-    def __init__(self, catalog: Catalog, plans: Mapping[str, Node] | None = None) -> None:
+    def __init__(
+        self, catalog: Catalog, plans: Mapping[str, Node] | None = None, *, bounds_in_place: bool = True
+    ) -> None:
         """`plans` are those of the queries that are there from the start, by their names."""
-        super().__init__(catalog)
+        super().__init__(catalog, bounds_in_place=bounds_in_place)
         self.graph = SharedGraph(self.builder)
         self.side = SidesByStream(lambda: self.graph.rejecting)
         self.graph.side = self.side.take

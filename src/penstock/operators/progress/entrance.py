@@ -84,12 +84,16 @@ class Ingest(Operator):
         *,
         by_arrival: bool = False,
         groups: GroupPromises | None = None,
+        is_in_place: bool = True,
     ) -> None:
-        """`marks_of` gives the tracker what it asks for besides time; `useful`: step and origin of useful bounds."""
+        """`marks_of` gives the tracker what it asks for besides time; `useful`: step and origin of useful bounds.
+
+        `is_in_place`: whoever takes the results wants punctuation where it stood, and not after a batch of rows.
+        """
         super().__init__(schema)
         self.tracker, self.marks_of, self.groups = tracker, marks_of, groups
         self.step, self.origin = useful
-        self.by_arrival = by_arrival
+        self.is_in_place, self.by_arrival = is_in_place, by_arrival
         """Rows are only numbered by whoever follows: none is late, and no bound but the end is of use."""
         self.passed_on = BoundMemory()
         self.guard = tracker if isinstance(tracker, GuardedTracker) else None

@@ -6,11 +6,11 @@ that the end of an event is known says nothing of what comes next. `RowIngest` j
 `BatchIngest` is for sources that give no order inside a batch: it judges by the bound after the batches before, and is
 told by `advance` when a batch is complete.
 
-A bound that follows from the rows is put out after their batch. Where the consumer passes rows on as they come, a
-punctuation row is put out by itself and ends the batch. For windows it does not: rows after a punctuation are not below
-it, so the windows that it closes are the same with them or without. The rows of a batch then come first, all together,
-and of its bounds only the last, which closes what each of them would have. Punctuation that speaks for some rows alone
-(`promises.py`) is put out by itself, for windows after the rows.
+A bound that follows from the rows is put out after their batch. Where the consumer passes rows on as they come, and
+whoever takes them wants to know where it stood, a punctuation row is put out by itself and ends the batch. For windows
+it does not: rows after a punctuation are not below it, so the windows that it closes are the same with them or without.
+The rows of a batch then come first, all together, and of its bounds only the last, which closes what each of them would
+have. Punctuation that speaks for some rows alone (`promises.py`) is put out by itself, for windows after the rows.
 What was promised of groups is kept as a frontier, beside what the tracker knows of the stream as a whole.
 """
 
@@ -81,23 +81,30 @@ class RowIngest(Ingest):
         if split.size:
             self.reach(int((times if split.size == len(times) else times[split.kept]).max()))
         places, told = self._told(times, marks, before, said)
-        if told:
+        if told or split.size:
             yield from self._among(split, places, told)
-        elif split.size:
-            yield split.on_time
         if self.groups is not None:
             self._forget_passed()
         yield from self.pass_on(self.tracker.bound(state))
 
+    @property
+    def _tells_places(self) -> bool:
+        """Whether punctuation is put out where it stood, among the rows of a batch."""
+        return self.is_in_place and self.step == 1
+
     def _among(self, split: Split, places: Sequence[int], told: Sequence[Punctuation]) -> Outputs:
         """The rows on time with what is put out among them; for windows, after them."""
-        if self.step == 1:
+        is_whole = split.size == len(split.kept)
+        if not told and (is_whole or not split.batch.columnar):
+            yield split.on_time
+            return
+        if self._tells_places:
             left_out = np.flatnonzero(~split.kept)
             kept_before = (np.asarray(places) - np.searchsorted(left_out, places)).tolist()
         else:
             kept_before = [split.size] * len(told)
-        made = Interleaved(split.batch, kept_before, told, split.kept if split.size < len(split.kept) else None)
-        yield from (made,) if split.batch.columnar and len(told) > 1 else made.elements()
+        made = Interleaved(split.batch, kept_before, told, None if is_whole else split.kept)
+        yield from (made,) if split.batch.columnar and (len(told) > 1 or not is_whole) else made.elements()
 
     def _single(self, batch: Batch, time: int, mark: Any) -> Outputs:
         """One row of data: the same as many, without arrays."""
@@ -158,7 +165,7 @@ class RowIngest(Ingest):
         if not self.is_punctuated:
             return [], []
         told = [(each.place, p) for each in said for p in self.pass_on_promise(each.promise, each.known)]
-        if self.step == 1:
+        if self._tells_places:
             places = np.flatnonzero((np.asarray(marks) == PUNCTUATION) & (times > before))
             bounds = self.pass_on_all(times[places].tolist())
             told += zip(places[len(places) - len(bounds) :].tolist(), bounds, strict=True)
