@@ -14,7 +14,7 @@ from tests.transcripts.replay import TRANSCRIPTS, replay
 
 pytestmark = pytest.mark.spark
 
-ALIKE = {"q5-1", "q6-1", "q6-2", "q6-3", "q6-5", "q6-7", "q8-1", "q8-2", "q8-5"}
+ALIKE = {"q5-1", "q5-7", "q7-1", "q8-4", "q6-1", "q6-2", "q6-3", "q6-5", "q6-7", "q8-1", "q8-2", "q8-5"}
 IN_BATCH = [t for t in TRANSCRIPTS if "spark batch" in t.evaluators]
 STREAMING = [
     pytest.param(t, marks=[pytest.mark.slow] if t.name in ALIKE else [])

@@ -51,6 +51,7 @@ JUDGEMENTS: Mapping[str, Judgement] = {
     "spark streaming": "by batch",
     "spark batch": "no order",
 }
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(\.\d+)?")
 _RUN = re.compile(r"(-?\d+)\.\.(-?\d+)")
 _PROGRESS = {"ordered": ordered, "bounded": bounded, "punctuated": punctuated, "per_source": per_source}
 
@@ -173,12 +174,13 @@ def _results(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> Co
         run = _RUN.fullmatch(str(row.get("wid", "")))
         ids: Iterable[object] = range(int(run[1]), int(run[2]) + 1) if run else (row.get("wid"),)
         for wid in ids:
-            found[tuple(wid if c == "wid" else _result(c, row[c]) for c in columns)] += 1
+            found[tuple(wid if c == "wid" else _result(row[c]) for c in columns)] += 1
     return found
 
 
-def _result(column: str, value: object) -> object:
-    return _ticks(value) if column in ("window_start", "window_end") and isinstance(value, str) else value
+def _result(value: object) -> object:
+    """Text that reads as a time is one: what the columns of a result are is not known here."""
+    return _ticks(value) if isinstance(value, str) and _TIME.fullmatch(value) else value
 
 
 def _changed(base: Counter[Row], change: Mapping[str, Any], columns: Sequence[str]) -> Counter[Row]:
