@@ -17,13 +17,19 @@ def answer(query: Query, rows: list[dict[str, Any]]) -> Answer:
     """What DuckDB says."""
     lead: tuple[str, ...] = () if query.window is None else LEAD
     table = table_of(rows) if query.window is None else in_windows(rows, query.window)
-    naive = [pa.field(f.name, pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in table.schema]
     with duckdb.connect() as database:
-        database.register("judged", table.cast(pa.schema(naive)))
+        database.register("judged", naive(table))
         sql = query.text(clause="", source="judged AS s", lead=lead)
         found = database.execute(sql).fetchall()
-    return Answer("rows", [tuple(map(_in_utc, row)) for row in found])
+    return Answer("rows", [tuple(map(in_utc, row)) for row in found])
 
 
-def _in_utc(value: Any) -> Any:
+def naive(table: pa.Table) -> pa.Table:
+    """A table with times as DuckDB has them."""
+    fields = [pa.field(f.name, pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def in_utc(value: Any) -> Any:
+    """A value of DuckDB's as it is meant."""
     return value.replace(tzinfo=dt.UTC) if isinstance(value, dt.datetime) else value

@@ -99,6 +99,9 @@ def test_q8_3_and_q8_4_unions_are_joined(relations: str) -> None:
         ("x.t + 1 <= y.t AND 10 + x.t >= y.t", Band(1, 10)),
         ("y.t = x.t", Band(0, 0)),
         ("y.t - 4 = x.t + 2", Band(6, 6)),
+        ("y.t - x.t BETWEEN -3 AND 5", Band(-3, 5)),
+        ("x.t - y.t >= -5 AND 3 > x.t - y.t + 1", Band(-1, 5)),
+        ("x.t - 1 - y.t + 4 = 0", Band(3, 3)),
         ("y.t >= x.t AND y.t >= x.t + 2 AND y.t <= x.t + 9 AND y.t < x.t + 8", Band(2, 7)),
     ],
 )

@@ -1,14 +1,14 @@
 """How far apart the times of two rows may be, read out of the conditions of a join.
 
-A comparison of `a.ts + c` with `b.ts + d`, both of attributes that progress, bounds the difference of the two on one
-side, or by equality on both; `floor(ts / n)` and the like are left to whoever makes windows of them. What bounds the
-difference on both sides is a band; what does so on one side alone, or not at all, leaves rows that can never be given
-up, and is refused by whoever asks.
+A comparison of `a.ts + c` with `b.ts + d`, or of `a.ts - b.ts` with `c`, both of attributes that progress, bounds the
+difference of the two on one side, or by equality on both; `floor(ts / n)` and the like are left to whoever makes
+windows of them. What bounds the difference on both sides is a band; what does so on one side alone, or not at all,
+leaves rows that can never be given up, and is refused by whoever asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.plan.expressions import Call, Column, Expression, Literal
@@ -32,11 +32,18 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class _Moved:
-    """An attribute and how many ticks are added to it."""
+class _Sum:
+    """Attributes that are added or taken away, each so often, and ticks."""
 
-    attribute: str
-    by: int
+    attributes: Mapping[str, int]
+    ticks: int
+
+    def plus(self, other: _Sum, sign: int) -> _Sum:
+        """Both together, or the one without the other."""
+        counts = dict(self.attributes)
+        for name, count in other.attributes.items():
+            counts[name] = counts.get(name, 0) + sign * count
+        return _Sum({name: count for name, count in counts.items() if count}, self.ticks + sign * other.ticks)
 
 
 def split(predicate: Expression) -> list[Expression]:
@@ -54,16 +61,19 @@ def differences(
     for condition in conditions:
         if not isinstance(condition, Call) or condition.name not in _TURNED:
             continue
-        one, other = (_moved(arg) for arg in condition.args)
+        one, other = map(_sum, condition.args)
         if one is None or other is None:
             continue
-        name = condition.name
-        if one.attribute in rights and other.attribute in lefts:
-            one, other, name = other, one, _TURNED[name]
-        if one.attribute not in lefts or other.attribute not in rights:
+        apart, name = one.plus(other, -1), condition.name  # compared with nothing
+        left = next((a for a in apart.attributes if a in lefts), None)
+        right = next((a for a in apart.attributes if a in rights), None)
+        if left is None or right is None or sorted(apart.attributes.values()) != [-1, 1]:
             continue
-        known, said = found.setdefault((one.attribute, other.attribute), (Difference(), []))
-        known.narrow(*_bounds(name, one.by - other.by))
+        by = apart.ticks
+        if apart.attributes[left] < 0:
+            by, name = -by, _TURNED[name]
+        known, said = found.setdefault((left, right), (Difference(), []))
+        known.narrow(*_bounds(name, by))
         said.append(condition)
     return found
 
@@ -83,23 +93,16 @@ def _bounds(name: str, by: int) -> tuple[int | None, int | None]:
             return by, by
 
 
-def _moved(expression: Expression) -> _Moved | None:
-    """An attribute with a constant added or taken away; None if it is something else."""
+def _sum(expression: Expression) -> _Sum | None:
+    """Attributes and constants that are added up; None if it is something else."""
     match expression:
         case Column(name=name):
-            return _Moved(name, 0)
-        case Call(name="time_add", args=(below, Literal(value=int() as by))):
-            return _further(below, by)
-        case Call(name="add", args=(below, Literal(value=int() as by))):
-            return _further(below, by)
-        case Call(name="add", args=(Literal(value=int() as by), below)):
-            return _further(below, by)
-        case Call(name="subtract", args=(below, Literal(value=int() as by))):
-            return _further(below, -by)
+            return _Sum({name: 1}, 0)
+        case Literal(value=int() as ticks) if not isinstance(ticks, bool):
+            return _Sum({}, ticks)
+        case Call(name="add" | "time_add" | "subtract", args=(first, second)):
+            one, other = _sum(first), _sum(second)
+            sign = -1 if expression.name == "subtract" else 1
+            return None if one is None or other is None else one.plus(other, sign)
         case _:
             return None
-
-
-def _further(below: Expression, by: int) -> _Moved | None:
-    inner = _moved(below)
-    return None if inner is None else _Moved(inner.attribute, inner.by + by)
