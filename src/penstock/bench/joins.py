@@ -119,19 +119,24 @@ def fingerprint(lt: Any, rt: Any, lv: Any, rv: Any) -> Fingerprint:
     return len(times[0]), int(np.sum(lv)), int(np.sum(rv)), int((times[0] * 31 + times[1] * 7).sum())
 
 
+def pairs_sql(case: Case) -> str:
+    """The query, as several of them take it."""
+    return (
+        "SELECT l.ts AS lt, r.ts AS rt, l.k AS k, l.v AS lv, r.v AS rv FROM l JOIN r ON l.k = r.k "
+        f"AND r.ts BETWEEN l.ts AND l.ts + INTERVAL {case.band} MILLISECONDS"
+    )
+
+
 def in_process(sides: Sides) -> Outcome:
     """By us, as tables of the default size."""
     flow = Flow()
     for name, table in (("l", sides.left), ("r", sides.right)):
         flow.stream(name, table, time="ts", progress=bounded(f"{DISORDER} seconds"))
-    query: Any = flow.query(
-        "SELECT l.ts AS lt, r.ts AS rt, l.k AS k, l.v AS lv, r.v AS rv FROM l JOIN r ON l.k = r.k "
-        f"AND r.ts BETWEEN l.ts AND l.ts + INTERVAL {sides.case.band} MILLISECONDS"
-    )
+    query: Any = flow.query(pairs_sql(sides.case))
     started = time.perf_counter()
     batches = [item.table for item in query.items() if isinstance(item, Batch)]
     seconds = time.perf_counter() - started
-    return Outcome(seconds, sides.size, _of_table(pa.concat_tables(batches)))
+    return Outcome(seconds, sides.size, of_table(pa.concat_tables(batches)))
 
 
 def duckdb_batch(sides: Sides) -> Outcome:
@@ -141,17 +146,15 @@ def duckdb_batch(sides: Sides) -> Outcome:
     connection = duckdb.connect()
     connection.register("l", sides.left)
     connection.register("r", sides.right)
-    sql = (
-        "SELECT l.ts AS lt, r.ts AS rt, l.k AS k, l.v AS lv, r.v AS rv FROM l JOIN r ON l.k = r.k "
-        f"AND r.ts BETWEEN l.ts AND l.ts + INTERVAL {sides.case.band} MILLISECONDS"
-    )
+    sql = pairs_sql(sides.case)
     started = time.perf_counter()
     table = connection.sql(sql).to_arrow_table()
     seconds = time.perf_counter() - started
-    return Outcome(seconds, sides.size, _of_table(table))
+    return Outcome(seconds, sides.size, of_table(table))
 
 
-def _of_table(table: pa.Table) -> Fingerprint:
+def of_table(table: pa.Table) -> Fingerprint:
+    """The fingerprint of pairs."""
     lt, rt = (table[name].cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_numpy() for name in ("lt", "rt"))
     return fingerprint(lt, rt, pc.fill_null(table["lv"], 0).to_numpy(), table["rv"].to_numpy())
 

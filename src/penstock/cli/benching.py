@@ -72,9 +72,11 @@ def _stages(rows: int, master: str, say: Say) -> Report:
 
 
 def _joins(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.join_streams import JoinStreamsBench
     from penstock.bench.joins import JoinsBench
 
-    return JoinsBench(max(rows // 4, 10_000), say).run()
+    in_process = JoinsBench(max(rows // 4, 10_000), say).run()
+    return in_process.with_more(JoinStreamsBench(_session(master), max(rows // 32, 1000), say).run())
 
 
 def _scale(rows: int, master: str, say: Say) -> Report:
