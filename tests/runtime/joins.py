@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.engines.local.execution import LocalExecution
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
-from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
+from penstock.model.progress import Progress, Punctuated, bounded, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.model.tdb import TDB
@@ -35,6 +35,7 @@ PROGRESS = [
     bounded(rows=3),
     per_source("k", idle=20, disorder=5),
     punctuated("k = 'c'", whole_stream=True),
+    punctuated("k = 'c'", per=["v"]),
 ]
 
 
@@ -71,9 +72,11 @@ class JoinCase:
         """What comes out, and what dies on the way."""
         arrivals: list[tuple[str, Row]] = []
         for name, how in zip("AB", self.progress, strict=True):
+            groupwise = isinstance(how, Punctuated) and bool(how.per)
             judged = judge(
                 how, 0, self.of(name), granularity="row", source_index=1, domain=SCHEMA.domain,
-                is_punctuation=lambda row: row[1] == "c",
+                is_punctuation=lambda row: row[1] == "c", per=[2] if groupwise else [],
+                is_ambiguous=lambda row, groupwise=groupwise: groupwise and row[3:] != (None, None),
             )  # fmt: skip
             arrivals += [(name, row) for row in judged.on_time]
         return outcome(self.plan, arrivals)
@@ -150,7 +153,8 @@ def near_rows(draw: st.DrawFn) -> list[Row]:
     reached, made = 0, []
     for step, behind in steps:
         reached += step
-        made.append((max(reached - behind, 0), *draw(values)))
+        row = (max(reached - behind, 0), *draw(values))
+        made.append((*row[:3], None, None) if row[1] == "c" and draw(st.booleans()) else row)
     return made
 
 
