@@ -46,6 +46,11 @@ QUERIES = [
     f"SELECT k, {WINDOWS} FROM m GROUP BY k",
     "SELECT * FROM m",
     "SELECT k, max(ve) AS last, count(ve) AS ended [RANGE 6, SLIDE 2, WA vs] FROM s WHERE ve > 3 GROUP BY k",
+    "SELECT s.k, r.v, s.e FROM (SELECT vs, k, v, ve AS e FROM s) s JOIN r ON s.k = r.k AND r.vs - s.vs BETWEEN 0 AND 3",
+    "SELECT s.k, r.vs FROM s LEFT JOIN r ON r.vs BETWEEN s.vs AND s.vs + 2 AND s.v < r.v",
+    "SELECT s.k, r.k FROM s FULL JOIN r ON s.v = r.v AND r.vs = s.vs",
+    "SELECT k, v FROM s WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = s.k AND r.vs BETWEEN s.vs - 1 AND s.vs + 1)",
+    "SELECT sum(r.v) AS w [RANGE 4, SLIDE 2, WA s.vs] FROM s, r [RANGE TUMBLING 5, WA vs]",
 ]
 
 
