@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from penstock.engines.spark import utc
-from penstock.engines.spark.columns import apply, leaf
+from penstock.engines.spark.columns import any_of, apply, leaf
 from penstock.engines.spark.scalar_columns import FORMS
 from penstock.engines.spark.types import spark_type
 from penstock.errors import reason_of
@@ -116,7 +115,7 @@ class _Called:
 
 def _any(flags: Sequence[Column | None], *more: Column) -> Column | None:
     known = [f for f in (*flags, *more) if f is not None]
-    return reduce(lambda a, b: a | b, known) if known else None
+    return any_of(known) if known else None
 
 
 def _then(condition: Column, failed: Column | None) -> Column | None:

@@ -17,6 +17,7 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.attempts import Attempt, Attempts
+from penstock.engines.spark.columns import any_of
 from penstock.engines.spark.entrance import ARRIVAL, BatchEntrance
 from penstock.engines.spark.groups import failed_groups, grouped
 from penstock.engines.spark.joins import joined
@@ -120,7 +121,7 @@ class BatchLowering:
         for name, prepared in attempts.prepared:
             rows = rows.withColumn(name, prepared)
         flags = [a.failed for a in made if a.failed is not None]
-        return rows, reduce(lambda a, b: a | b, flags) if flags else None, made
+        return rows, any_of(flags) if flags else None, made
 
     def failures(self, plan: Physical) -> list[DataFrame]:
         """The dead letters of the operators of a plan, none of one that cannot fail; of a stream read twice, once."""

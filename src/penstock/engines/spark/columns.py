@@ -8,7 +8,7 @@ here: see `attempts`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column
@@ -130,7 +130,7 @@ def _call(name: str, parts: list[Column], type_: str) -> Column:
         case "is_null":
             return parts[0].isNull()
         case "in":
-            return _either([parts[0] == option for option in parts[1:]])
+            return any_of([parts[0] == option for option in parts[1:]])
         case "time_add":
             return F.timestamp_micros(F.unix_micros(parts[0]) + parts[1])
         case "case":
@@ -142,10 +142,11 @@ def _call(name: str, parts: list[Column], type_: str) -> Column:
     raise KeyError(f"no Spark column for {name}")
 
 
-def _either(conditions: list[Column]) -> Column:
-    """One of them, as a tree as shallow as can be: Spark goes through it by recursion."""
-    while len(conditions) > 1:
-        pairs = zip(conditions[::2], conditions[1::2], strict=False)
-        odd = conditions[-1:] if len(conditions) % 2 else []
-        conditions = [a | b for a, b in pairs] + odd
-    return conditions[0]
+def any_of(conditions: Sequence[Column]) -> Column:
+    """One of them, as a tree as shallow as can be: Spark goes through it by recursion, and Spark Connect not far."""
+    found = list(conditions)
+    while len(found) > 1:
+        pairs = zip(found[::2], found[1::2], strict=False)
+        odd = found[-1:] if len(found) % 2 else []
+        found = [a | b for a, b in pairs] + odd
+    return found[0]

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from penstock.engines.spark.attempts import Attempts
+from penstock.engines.spark.columns import any_of
 from penstock.engines.spark.sources import AS_JSON, SparkSource
 from penstock.engines.spark.ticks import ticks_of, time_of
 from penstock.errors import UnsupportedError
@@ -147,7 +148,7 @@ class BatchEntrance:
                 reasons.append(F.when(made.failed, F.lit(UNJUDGED)))
             silent = [node.schema.fields[i].name for i in node.silent]
             if silent:
-                speaks = reduce(lambda a, b: a | b, [F.col(f"`{name}`").isNotNull() for name in silent])
+                speaks = any_of([F.col(f"`{name}`").isNotNull() for name in silent])
                 reasons.append(F.when(is_punctuation & speaks, F.lit(AMBIGUOUS)))
         if self._is_guarded(node):
             reasons.append(F.when(F.col(REACHED).isNotNull(), F.lit(AHEAD)))
