@@ -108,6 +108,8 @@ def queries(draw: st.DrawFn) -> str:
                 "SELECT * FROM A a {} B b ON {}",
                 "SELECT a.k, b.v + a.v AS w, a.ts AS t FROM A a {} B b ON {}",
                 "SELECT a.k AS k, count(*) AS n FROM A a {} B b ON {} GROUP BY a.k, a.ts",
+                "SELECT count(*) AS n, max(t) AS m [RANGE 4, SLIDE 2, WA t] "
+                "FROM (SELECT greatest(b.ts, a.ts) AS t FROM A a {} B b ON {}) AS x",
             ]
         )
     )

@@ -159,11 +159,16 @@ class Join(Node):
     @property
     def named_on(self) -> tuple[str, str]:
         """The attributes by the names that they have in the output of pairs."""
-        left, right = self.on
-        return (
-            self.names[self.left.schema.index(left)],
-            self.names[len(self.left.schema.fields) + self.right.schema.index(right)],
-        )
+        return self._named(*self.on)
+
+    @property
+    def named_times(self) -> tuple[str, str]:
+        """The times of both by the names that they have in the output of pairs."""
+        return self._named(str(self.left.schema.time), str(self.right.schema.time))
+
+    def _named(self, left: str, right: str) -> tuple[str, str]:
+        half = len(self.left.schema.fields)
+        return self.names[self.left.schema.index(left)], self.names[half + self.right.schema.index(right)]
 
     @cached_property
     def properties(self) -> StreamProperties:

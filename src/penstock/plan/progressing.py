@@ -16,7 +16,9 @@ for those of the attribute it stands on. Where the rows of a stream are the resu
 
 from __future__ import annotations
 
-from penstock.plan.expressions import Column, Expression, columns_in, renamed, substitute
+from dataclasses import replace
+
+from penstock.plan.expressions import Call, Column, Expression, columns_in, renamed, substitute
 from penstock.plan.monotone import rises_with, turns
 from penstock.plan.nodes import Distinct, Join, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
 from penstock.plan.useful import EVERY, Useful, useful_below
@@ -54,14 +56,25 @@ def _attributes(node: Node) -> tuple[str, ...]:
 
 def derived(node: Node, expression: Expression) -> Expression | None:
     """An expression over the output of a node as one over an attribute that progresses there, with which it rises."""
-    known, found = progressing(node), expression
-    for name in columns_in(expression):
+    known, found = progressing(node), _with_time_of_pairs(node, expression)
+    for name in columns_in(found):
         if name not in known:
             of_name = _derived_column(node, name)
             if of_name is None:
                 return None
             found = substitute(found, {**{c: Column(c, node.schema[c].type) for c in columns_in(found)}, name: of_name})
     return found if rises_with(found) in known else None
+
+
+def _with_time_of_pairs(node: Node, expression: Expression) -> Expression:
+    """The same with the later of the two times of pairs called what it is: their time."""
+    while isinstance(node, Select):
+        node = node.input
+    if not isinstance(node, Join) or not node.is_of_pairs or not isinstance(expression, Call):
+        return expression
+    if expression.name == "greatest" and columns_in(expression) == set(node.named_times) and len(expression.args) == 2:
+        return Column(node.time_name, expression.type)
+    return replace(expression, args=tuple(_with_time_of_pairs(node, arg) for arg in expression.args))
 
 
 def _derived_column(node: Node, name: str) -> Expression | None:
