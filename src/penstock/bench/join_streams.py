@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from penstock.bench.claims import Claim, Report
 from penstock.bench.joins import CASES, DISORDER, Case, Fingerprint, Sides, in_process, of_table, pairs_sql
 from penstock.bench.micro_batches import AT_ONCE, BATCHES, middle_of, write_files
+from penstock.engines.spark.baseline import native_join_stream
 from penstock.errors import InternalError
 from penstock.flow.flow import Flow
 from penstock.model.progress import bounded
@@ -82,12 +83,8 @@ class JoinStreamsBench:
         return measured
 
     def _theirs(self, case: Case, home: Path, expected: Fingerprint) -> Measured:
-        from pyspark.sql import functions as F
-
-        left, right = (self._frame(home / n).withWatermark("ts", f"{DISORDER} seconds").alias(n) for n in "lr")
-        near = F.expr(f"l.k = r.k AND r.ts >= l.ts AND r.ts <= l.ts + INTERVAL {case.band / 1000} SECONDS")
-        names = {"lt": "l.ts", "rt": "r.ts", "k": "l.k", "lv": "l.v", "rv": "r.v"}
-        pairs = left.join(right, near).select(*[F.col(column).alias(name) for name, column in names.items()])
+        left, right = (self._frame(home / name) for name in "lr")
+        pairs = native_join_stream(left, right, case.band, f"{DISORDER} seconds")
         stream = pairs.writeStream.outputMode("append").format("parquet").option("path", str(home / "theirs"))
         running = stream.option("checkpointLocation", str(home / "c")).trigger(availableNow=True).start()
         running.awaitTermination()

@@ -62,6 +62,14 @@ def native_sliding_stream(frame: DataFrame, range_seconds: int, slide_seconds: i
     return native_sliding(frame.withWatermark("ts", delay), range_seconds, slide_seconds)
 
 
+def native_join_stream(left: DataFrame, right: DataFrame, band_ms: int, delay: str) -> DataFrame:
+    """Rows of two streams of `ts`, `k` and `v` that are equal in `k`, those of the right up to a band later."""
+    one, other = left.withWatermark("ts", delay).alias("l"), right.withWatermark("ts", delay).alias("r")
+    near = F.expr(f"l.k = r.k AND r.ts >= l.ts AND r.ts <= l.ts + INTERVAL {band_ms / 1000} SECONDS")
+    names = {"lt": "l.ts", "rt": "r.ts", "k": "l.k", "lv": "l.v", "rv": "r.v"}
+    return one.join(other, near).select(*[F.col(column).alias(name) for name, column in names.items()])
+
+
 def python_scan_stream(frame: DataFrame) -> DataFrame:
     """How many rows each task has read, counted in Python: the least that whoever looks at rows there can do."""
 
