@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from penstock.model.schema import Schema
 from penstock.plan.expressions import Expression
-from penstock.plan.nodes import Project, Select, Source
+from penstock.plan.nodes import Lookup, Project, Select, Source
 from penstock.plan.physical import Physical
 
 Better = Callable[[Expression, Schema], bool]
@@ -25,6 +25,8 @@ def with_native(planned: Physical, better: Better) -> Physical:
 
 
 def _marked(planned: Physical, better: Better) -> Physical:
+    if isinstance(planned.node, Lookup):  # whose rows have the columns that they have
+        return planned
     inputs = tuple(_marked(below, better) for below in planned.inputs)
     return _own(replace(planned, inputs=inputs), better)
 
