@@ -131,7 +131,7 @@ VERSION_ROWS = st.lists(
 
 
 @st.composite
-def lookup_cases(draw: st.DrawFn) -> LookupCase:
+def lookup_cases(draw: st.DrawFn, sql: st.SearchStrategy[str] | None = None) -> LookupCase:
     tables = catalog(draw(PLAIN_ROWS), draw(VERSION_ROWS), ends=draw(st.booleans()))
     batches = draw(st.lists(st.lists(ROWS, min_size=1, max_size=6), max_size=4))
-    return LookupCase(draw(queries() | other_forms() | versioned()), tables, batches)
+    return LookupCase(draw(sql if sql is not None else queries() | other_forms() | versioned()), tables, batches)
