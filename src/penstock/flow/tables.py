@@ -7,6 +7,7 @@ is there twice, or has no key or no start: which of them is meant could not be s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -18,10 +19,13 @@ from penstock.io import infer
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, concat, present, rows_of
 from penstock.model.conform import DeadLetter, conform_rows
+from penstock.model.formats import check_delimiter
 from penstock.model.schema import Schema
 from penstock.operators.joins.table_index import TableIndex, Versions
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.lookup_nodes import TableInfo
+
+_SOURCES = "give an Arrow table or reader, a pandas or Polars frame, a list of dicts, or a path"
 
 
 class FlowTables:
@@ -65,7 +69,7 @@ class FlowTables:
         )
         self.catalog.check_free(name)
         with told_of(name, "table"):
-            keys = (key,) if isinstance(key, str) else tuple(key)
+            keys = _names(key)
             if self.spark is not None:
                 from penstock.engines.spark.tables import open_spark_table
 
@@ -90,28 +94,45 @@ class FlowTables:
         return self
 
 
+def _names(key: object) -> tuple[str, ...]:
+    names = (key,) if isinstance(key, str) else key
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise StreamError("A key is a list of names of columns.", got=repr(key)[:200], hint="key=['k']")
+    return tuple(names)
+
+
 def read_table(
     source: object, valid_from: str | None, schema: str | None, time_format: str | None, delimiter: str | None
 ) -> Batch:
     """All rows of a source."""
-    if isinstance(source, list | tuple) and all(isinstance(row, Mapping) for row in source):
-        columns = infer.from_rows(source, valid_from, time_format) if schema is None else None
-        columns = columns or infer.parse_schema(str(schema), valid_from, time_format)
+    if isinstance(source, list | tuple) and not all(isinstance(each, str | os.PathLike) for each in source or [0]):
+        if not all(isinstance(row, Mapping) for row in source):
+            raise StreamError("A table is a list of rows.", got=type(source[0]).__name__, hint=_SOURCES)
+        if schema is None:
+            columns = infer.from_rows(source, valid_from, time_format)
+        else:
+            columns = infer.parse_schema(schema, valid_from, time_format)
+        if delimiter is not None:
+            check_delimiter(delimiter, None)
         good, letters = conform_rows(columns, source)
         return _all_read(columns, [*letters, good])
+    if not isinstance(source, str | os.PathLike | list | tuple) and not _is_frame(source):
+        raise StreamError("This cannot be read as a table.", got=type(source).__name__, hint=_SOURCES)
     opened = open_source(source, valid_from, schema, time_format, delimiter)
-    if opened.is_polled or opened.schema.lives is not None:
-        raise StreamError("A table has rows that are there, and no elements.", got=type(source).__name__)
     return _all_read(opened.schema, list(opened.open()))
 
 
+def _is_frame(source: object) -> bool:
+    """Whether it holds columns: Arrow's own, or a frame."""
+    return hasattr(source, "schema") or hasattr(source, "columns")
+
+
 def _all_read(schema: Schema, items: Sequence[object]) -> Batch:
+    """All rows, if there is nothing else."""
     dead = next((item for item in items if isinstance(item, DeadLetter)), None)
     if dead is not None:
         raise StreamError("A row of the table cannot be read.", got=f"{dead.reason}: {dead.row}"[:300])
     batches = [item for item in items if isinstance(item, Batch)]
-    if len(batches) < len(items):
-        raise StreamError("A table has rows, and no punctuation.")
     return Batch(schema, table=concat(schema, batches).table.combine_chunks())
 
 
@@ -120,9 +141,9 @@ def _declared(
 ) -> TableInfo:
     """The table, if its columns are there and say what versions need."""
     for column in (*key, *([] if valid_to is None else [valid_to])):
-        if not isinstance(column, str) or column not in schema:
+        if column not in schema:
             raise StreamError(
-                "A column of the table does not exist.", got=str(column)[:200], hint=closest(str(column), schema.names)
+                "A column of the table does not exist.", got=column[:200], hint=closest(column, schema.names)
             )
     if valid_from is None and (key or valid_to is not None):
         raise StreamError("A key and an end are of a table with versions.", hint="add valid_from='since'")

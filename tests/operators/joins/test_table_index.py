@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -18,7 +19,7 @@ VALUES: dict[str, list[Any]] = {"s": ["a", "b", "", None], "i": [0, 1, 2, None],
 def same(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return False
-    return one == other or (one != one and other != other)
+    return one == other or (isinstance(one, float) and math.isnan(one) and math.isnan(other))
 
 
 def keys_of(rows: list[tuple[Any, ...]], kinds: str) -> list[pa.ChunkedArray]:
