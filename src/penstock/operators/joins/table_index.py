@@ -66,6 +66,9 @@ class TableIndex:
             rank = np.searchsorted(self._ranks, versions.starts[self._order], side="right")
             self._ranked = codes[self._order] * (len(self._ranks) + 1) + rank
         self._sorted = codes[self._order]
+        # By code, and at the end, which is where `NONE` points, nothing.
+        self._counts = np.append(np.bincount(self._sorted), 0)
+        self._first = np.cumsum(self._counts) - self._counts
 
     def repeated(self) -> int | None:
         """The place of a version that starts when another of its key does, if there is one."""
@@ -77,10 +80,13 @@ class TableIndex:
         codes = np.zeros(size, np.int64)
         for step, (key, values) in enumerate(zip(keys, self._values, strict=True)):
             own = pc.index_in(key, value_set=values).fill_null(NONE).to_numpy().astype(np.int64)
+            if step == 0:
+                codes = own
+                continue
             both = np.where((codes == NONE) | (own == NONE), NONE, codes * len(values) + own)
             if learns:
                 self._steps.append(np.unique(both[both != NONE]))
-            codes = _place_among(self._steps[step], both)
+            codes = _place_among(self._steps[step - 1], both)
         return codes
 
     # Many rows
@@ -89,9 +95,7 @@ class TableIndex:
         """How many rows of the table each row of a stream meets, and where in the index the first of them is."""
         codes = self._codes([_even(key) for key in keys], size)
         if self.versions is None:
-            first = np.searchsorted(self._sorted, codes, side="left")
-            found = np.searchsorted(self._sorted, codes, side="right") - first
-            return np.where(codes == NONE, 0, found), first
+            return self._counts[codes], self._first[codes]
         assert times is not None
         return self._valid(codes, times)
 
@@ -109,6 +113,9 @@ class TableIndex:
 
     def pairs(self, counts: Places, first: Places) -> tuple[Places, Places]:
         """The places of the rows of the stream and of the table that meet, from what was found."""
+        if len(counts) and counts.max() <= 1:
+            left = np.flatnonzero(counts)
+            return left, self._order[first[left]]
         left = np.repeat(np.arange(len(counts)), counts)
         before = np.repeat(np.cumsum(counts) - counts, counts)
         return left, self._order[np.repeat(first, counts) + np.arange(len(left)) - before]
