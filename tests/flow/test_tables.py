@@ -15,6 +15,8 @@ import pytest
 
 import penstock as pk
 from penstock.errors import PenstockError, QueryError, StreamError
+from penstock.model.batch import Batch
+from penstock.plan.identity import identities
 
 BIDS = [{"ts": 1, "c": "eur", "v": 10}, {"ts": 4, "c": "usd", "v": 20}, {"ts": 6, "c": "eur", "v": 1}]
 RATES = [{"c": "eur", "rate": 2}, {"c": "chf", "rate": 3}]
@@ -143,9 +145,7 @@ def test_a_snapshot_is_taken_up_with_another_table() -> None:
     assert [row[-1] for row in result.rows] == [102]
 
 
-def _batch(execution: Any, rows: list[tuple[Any, ...]]) -> Any:
-    from penstock.model.batch import Batch
-
+def _batch(execution: Any, rows: list[tuple[Any, ...]]) -> Batch:
     return Batch(execution.graph.sources["bids"][0].operator.schema, rows)
 
 
@@ -181,3 +181,13 @@ def test_a_script_creates_tables(tmp_path: Path) -> None:
         sources={"s": BIDS, "t": RATES},
     )
     assert given.collect().num_rows == 2
+
+
+def test_what_is_not_read_of_a_table_may_change() -> None:
+    sql = "SELECT sum(rate) AS total [RANGE TUMBLING 10, WA ts] FROM bids b LEFT JOIN rates r ON r.c = b.c AND rate > v"
+    flows = [bids().table("rates", rows) for rows in (RATES, [{"name": "x", **row} for row in RATES])]
+    wider = pk.Flow().stream("bids", [{"more": 1, **row} for row in BIDS], time="ts").table("rates", RATES)
+    known = [[each.identity for each in identities(flow.query(sql).plan)] for flow in (*flows, wider)]
+    assert known[0] == known[1] == known[2]
+    other = bids().table("rates", [{"c": "eur", "rate": 2.5}])
+    assert known[0][-3:] != [each.identity for each in identities(other.query(sql).plan)][-3:], "another type"
