@@ -19,14 +19,13 @@ Better = Callable[[Expression, Schema], bool]
 
 def with_native(planned: Physical, better: Better) -> Physical:
     """The plan, in which nodes that are cut off from those with state say what is computed before."""
-    if not planned.stages:
+    looks_up = any(isinstance(each.node, Lookup) for each in planned.walk())  # in rows of a stream's own columns
+    if not planned.stages or looks_up:
         return planned
     return _marked(planned, better)
 
 
 def _marked(planned: Physical, better: Better) -> Physical:
-    if isinstance(planned.node, Lookup):  # whose rows have the columns that they have
-        return planned
     inputs = tuple(_marked(below, better) for below in planned.inputs)
     return _own(replace(planned, inputs=inputs), better)
 
