@@ -92,7 +92,7 @@ def test_a_frame_of_sparks_is_joined_natively(spark: Any) -> None:
     flow.stream("s", spark.createDataFrame([(1, "a"), (2, "b")], "ts bigint, k string"), time="ts")
     flow.table("names", spark.createDataFrame([("a", "Anna"), ("c", "Carl")], "k string, name string"))
     query = flow.query("SELECT ts, name FROM s LEFT JOIN names USING (k)")
-    assert "native Spark: by what is equal" in query.explain()
+    assert "Spark, native: by what is equal" in query.explain()
     assert sorted(query.collect().to_pylist(), key=lambda row: row["ts"]) == [
         {"ts": 1, "name": "Anna"},
         {"ts": 2, "name": None},
