@@ -23,7 +23,7 @@ from penstock.model.batch import table_of
 from penstock.operators.aggregates import text_codes, word_table
 from penstock.plan.nodes import Node
 from tests.engines.hosted import HostedPlan, packets_of
-from tests.engines.test_stages import CASES, SCHEMA
+from tests.engines.test_stages import CASES, SCHEMA, tables_to_look_into
 from tests.engines.test_state_pages import Store
 
 pytestmark = pytest.mark.spark  # the host is pyspark's; no session is started
@@ -85,6 +85,7 @@ def attempts(sql: str, options: dict[str, Any], *, staged: bool) -> list[Attempt
     for name in "sz":
         flow.stream(name, SCHEMA.arrow.empty_table(), time="ts", progress=pk.bounded(3), **options)
     flow.merge("m", ["s", "z"])
+    flow.catalog.tables.update(tables_to_look_into().tables)
     query = flow.query(sql)
     return [Attempt(query.plan, query.catalog, seed, staged=staged) for seed in (1, 2)]
 

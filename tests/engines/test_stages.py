@@ -26,6 +26,7 @@ from penstock.operators.aggregates import partial_forms
 from penstock.operators.relational import distinct
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Call
+from penstock.plan.lookup_nodes import TableInfo
 from penstock.plan.nodes import WindowAggregate
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.evaluators import Trial, observable, tdb_of_table
@@ -42,6 +43,17 @@ CASES: dict[str, tuple[str, int]] = {
     "tumbling": ("SELECT i, k, max(ts) AS m [RANGE 5, SLIDE 5, WA ts] FROM s GROUP BY i, k HAVING count(*) > 1", 1),
     "global": ("SELECT count(*) AS n, max(i) AS m [RANGE 6, SLIDE 2, WA ts] FROM s WHERE i <> 3", 1),
     "of an expression": ("SELECT i % 2 AS h, count(*) AS n [RANGE 4, SLIDE 4, WA ts] FROM s GROUP BY i % 2", 1),
+    "looked up": (
+        "SELECT ts, k, w, 12 div s.i AS q FROM s LEFT JOIN t ON t.i = s.i AND 6 / w > s.i WHERE s.i % 2 = 0",
+        1,
+    ),
+    "grouped by what is looked up": (
+        "SELECT w, count(*) AS n [RANGE 6, SLIDE 3, WA ts] FROM s JOIN t USING (i) WHERE i % 3 < 2 GROUP BY w",
+        1,
+    ),
+    "as of": ("SELECT s.ts, s.k, w, since FROM s JOIN v FOR SYSTEM_TIME AS OF s.ts ON v.i = s.i", 1),
+    "looked up after an aggregate": (f"SELECT n, w, k FROM ({PER_KEY}) x JOIN t ON t.i = x.n", 1),
+    "looked up in one branch": ("SELECT ts, i % 2 AS h FROM s UNION ALL SELECT ts, w FROM s JOIN t USING (i)", 1),
     "stateless": ("SELECT ts, k, 12 div i AS q FROM s WHERE k <> 'b'", 1),
     "distinct rows": ("SELECT DISTINCT ts, i FROM s", 1),
     "two groupings": (
@@ -103,6 +115,18 @@ ROWS = st.tuples(
 )
 
 
+def tables_to_look_into() -> Catalog:
+    """A table with a key that is there twice and one that is null, and one with versions."""
+    plain = schema_of([("i", "bigint"), ("w", "int")])
+    versions = schema_of([("i", "int"), ("since", "bigint"), ("w", "int")], "since")
+    catalog = Catalog()
+    rows: list[Row] = [(0, 1), (1, 2), (1, 0), (2, 3), (None, 5)]
+    catalog.add_table(TableInfo("t", plain, content=table_of(plain, rows)))
+    made: list[Row] = [(i, since, 10 * i + since) for i in range(3) for since in (0, 4, 7)]
+    catalog.add_table(TableInfo("v", versions, ("i",), "since", content=table_of(versions, made)))
+    return catalog
+
+
 @st.composite
 def streams(draw: st.DrawFn, name: str, progress: Progress) -> Arrivals:
     """Time goes on from batch to batch; some rows come late."""
@@ -126,7 +150,7 @@ def counted(said: list[Said]) -> Counter[str]:
 def test_stages_come_to_what_the_oracle_says(case: str, data: st.DataObject) -> None:
     sql, stages = CASES[case]
     progress = PROGRESS[data.draw(st.sampled_from(sorted(PROGRESS)), "progress")]
-    trial = Trial.of(sql, [data.draw(streams(name, progress)) for name in "sz"], Catalog())
+    trial = Trial.of(sql, [data.draw(streams(name, progress)) for name in "sz"], tables_to_look_into())
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans(), "partials however few rows there are"):
             for module in (partial_forms, distinct):

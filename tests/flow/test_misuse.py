@@ -120,6 +120,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "snapshots": {"events": pk.tdb(ELEMENTS)},
     "tdb": {"elements": ELEMENTS},
     "Flow.stream": {"name": "x", "source": ROWS, "time": "t"},
+    "Flow.table": {"name": "x", "source": ROWS, "schema": "t bigint, k string"},
     "Flow.merge": {"name": "m", "streams": ["s", "r"]},
     "Flow.alter": {"name": "x", "stream": "s", "duration": 5},
     "Flow.function": {"name": "g", "function": abs, "returns": "int"},

@@ -18,6 +18,7 @@ from penstock.plan.nodes import (
     Ends,
     GroupAggregate,
     Join,
+    Lookup,
     Merge,
     Node,
     NumberRows,
@@ -36,6 +37,8 @@ FEATURES = {
     "user function": "Python functions of single values",
     "union": "bag union of streams (Meld)",
     "join": "joins of two streams by times that are near each other: inner, outer, semi and anti (OA-Join)",
+    "lookup": "joins of a stream with a table, flow.table: inner, left, semi and anti",
+    "versioned lookup": "FOR SYSTEM_TIME AS OF a column of the stream: the version of a table's row that is valid then",
     "merge": "logical merge of replicas (LMerge)",
     "lives": "streams whose rows have ends of their own, and may be revised",
     "settle": "events once they can no longer change (Cleanse), for what takes inserts only",
@@ -121,6 +124,10 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "union", node
             case Join(condition=condition):
                 yield "join", node
+                if condition is not None and calls_users_code(condition):
+                    yield "user function", node
+            case Lookup(condition=condition, as_of=as_of):
+                yield ("lookup" if as_of is None else "versioned lookup"), node
                 if condition is not None and calls_users_code(condition):
                     yield "user function", node
             case Merge():

@@ -16,25 +16,27 @@ from penstock.plan.catalog import Catalog, closest
 from penstock.sql.predicates import punctuation_predicate
 
 
-def check_texts(name: object, time: object, **options: object) -> None:
+def check_texts(name: object, time: object, *, what: str = "stream", **options: object) -> None:
     """Refuse a name that queries could not use, and what is no text; all but the name and the time may be left out."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise StreamError(
-            "A stream's name must be an identifier.", got=repr(name), hint="letters, digits and underscores"
+            f"A {what}'s name must be an identifier.", got=repr(name), hint="letters, digits and underscores"
         )
-    given = {"time": time, **{option: value for option, value in options.items() if value is not None}}
+    given = {option: value for option, value in options.items() if value is not None}
+    if what == "stream":
+        given["time"] = time
     for option, value in given.items():
         if not isinstance(value, str):
-            raise StreamError(f"{option} must be a text.", where=f"stream {name}", got=repr(value))
+            raise StreamError(f"{option} must be a text.", where=f"{what} {name}", got=repr(value))
 
 
 @contextmanager
-def told_of(name: str) -> Iterator[None]:
-    """What goes wrong with a stream is told with its name, if it does not say where it was."""
+def told_of(name: str, what: str = "stream") -> Iterator[None]:
+    """What goes wrong with a stream or a table is told with its name, if it does not say where it was."""
     try:
         yield
     except StreamError as error:
-        raise StreamError(error.what, where=error.where or f"stream {name}", got=error.got, hint=error.hint) from None
+        raise StreamError(error.what, where=error.where or f"{what} {name}", got=error.got, hint=error.hint) from None
 
 
 def check_progress(catalog: Catalog, name: str, schema: Schema, progress: Progress) -> None:

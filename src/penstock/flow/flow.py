@@ -27,6 +27,7 @@ from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.query import Query
 from penstock.flow.replicas import merge_node
 from penstock.flow.script import Script, make_script
+from penstock.flow.tables import FlowTables
 from penstock.flow.user_code import register_aggregate, register_function
 from penstock.io.infer import parse_schema
 from penstock.io.sources import open_source
@@ -53,14 +54,15 @@ Attributes = (
 """The progress of each of several attributes, and of some of them together."""
 
 
-class Flow(PySparkNames):
-    """Streams and the queries over them, run by one engine."""
+class Flow(PySparkNames, FlowTables):
+    """Streams, tables and the queries over them, run by one engine."""
 
     def __init__(self, spark: Any = None, path: str | None = None) -> None:
         """Without arguments in-process; with a SparkSession on Spark, where `path` holds checkpoints and outputs."""
         self.catalog = Catalog()
         self.path = path
         self._sources: dict[str, Any] = {}
+        self._tables: dict[str, Any] = {}
         self._queries = 0
         self.spark = spark
         if spark is not None:
@@ -92,6 +94,7 @@ class Flow(PySparkNames):
     def _listed(self) -> list[str]:
         lines = [f"stream {i.name}: {i.schema.ddl}; time {i.schema.time}, {i.progress}" for i in self._infos()]
         lines += [f"stream {name}: {view.label}" for name, view in self.catalog.views.items()]
+        lines += [f"table {table.name}: {table.schema.ddl}" for table in self.catalog.tables.values()]
         lines += [f"function {name}" for name in self.catalog.functions]
         return lines + [f"aggregate {name}" for name in self.catalog.aggregates]
 
@@ -317,7 +320,7 @@ class Flow(PySparkNames):
             return LocalQuery(name, sql, plan, self.catalog, dict(self._sources))
         from penstock.flow.spark import SparkQuery
 
-        return SparkQuery(name, sql, plan, self.catalog, self._sources, self.spark, self.path)
+        return SparkQuery(name, sql, plan, self.catalog, self._sources, self._tables, self.spark, self.path)
 
     def sql(
         self, text: str, *, sources: Mapping[str, Any] | None = None, sinks: Mapping[str, Any] | None = None
@@ -339,11 +342,14 @@ class Flow(PySparkNames):
     @contextmanager
     def _as_a_whole(self) -> Iterator[None]:
         """What is declared inside is declared if all of it can be, and not at all if not."""
-        kept = dict(self.catalog.streams), dict(self.catalog.views), dict(self._sources), self._queries
+        catalog = self.catalog
+        kept = dict(catalog.streams), dict(catalog.views), dict(catalog.tables)
+        own = dict(self._sources), dict(self._tables), self._queries
         try:
             yield
         except BaseException:
-            self.catalog.streams, self.catalog.views, self._sources, self._queries = kept
+            catalog.streams, catalog.views, catalog.tables = kept
+            self._sources, self._tables, self._queries = own
             raise
 
     def start(

@@ -20,7 +20,6 @@ NAMES = {
     "isStreaming": "is_streaming",
     "writeStream": "start(sink), or df.writeStream on Spark",
     "readStream": "stream(name, source, time=…)",
-    "table": "query('SELECT … FROM …')",
     "head": "show(n), or collect().slice(0, n)",
     "take": "show(n), or collect().slice(0, n)",
     "count": "collect().num_rows, or counts for the input",

@@ -27,6 +27,7 @@ from penstock.sql.binder import bind_view
 from penstock.sql.script import (
     CreateSink,
     CreateStream,
+    CreateTable,
     CreateView,
     InsertInto,
     Option,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 STREAM_OPTIONS = (
     "source", "time", "progress", "format", "streaming", "time_format", "delimiter", "arrival", "max_ahead", "lives",
 )  # fmt: skip
+TABLE_OPTIONS = ("source", "format", "key", "valid_from", "valid_to", "time_format", "delimiter")
 SINK_OPTIONS = ("path", "late", "dead_letters", "max_dead", "trigger", "buckets")
 OF_SPARK = "spark."
 """Options that begin so are for Spark's reader."""
@@ -159,6 +161,8 @@ class _Making:
         match statement:
             case CreateStream():
                 self.stream(statement)
+            case CreateTable():
+                self.table(statement)
             case CreateSink():
                 self.sink(statement)
             case CreateView():
@@ -192,8 +196,19 @@ class _Making:
     def columns(self, statement: CreateStream, options: Mapping[str, str]) -> str | None:
         return None if _is_true(options.get("streaming")) else statement.columns
 
-    def source(self, statement: CreateStream, options: Mapping[str, str]) -> Any:
-        """What the stream reads: an object given in Python, a path, a table of Spark's, or a reader of Spark's."""
+    def table(self, statement: CreateTable) -> None:
+        _check_known(statement, statement.options, TABLE_OPTIONS)
+        options = {name: option.value for name, option in statement.options.items()}
+        source = self.source(statement, options)
+        if "source" in options:
+            self.read[statement.name] = [options["source"]]
+        given: dict[str, Any] = {name: options[name] for name in TABLE_OPTIONS[3:] if name in options}
+        if "key" in options:
+            given["key"] = tuple(part.strip() for part in options["key"].split(","))
+        self.flow.table(statement.name, source, schema=statement.columns, **given)
+
+    def source(self, statement: CreateStream | CreateTable, options: Mapping[str, str]) -> Any:
+        """What a stream or table reads: an object given in Python, a path, or what Spark has: a table, a reader."""
         if "source" not in options and statement.name.lower() in self.sources:
             return self.sources[statement.name.lower()]
         if _is_true(options.get("streaming")):
@@ -210,7 +225,7 @@ class _Making:
                 raise _at(statement, "format", "The files are of another format.", f"they are {kind}")
         return options["source"]
 
-    def reader(self, statement: CreateStream, options: Mapping[str, str]) -> Any:
+    def reader(self, statement: CreateStream | CreateTable, options: Mapping[str, str]) -> Any:
         """Spark's reader of a stream, which the flow loads under the stream's name."""
         if self.flow.spark is None:
             raise _at(statement, "streaming", "In-process a source is read as it comes.", "leave it out")
@@ -230,10 +245,7 @@ class _Making:
         catalog = self.flow.catalog
         if not NAME.fullmatch(statement.name):
             raise statement.error("A view's name must be an identifier.", got=statement.name)
-        if statement.name.lower() in [name.lower() for name in catalog.names]:
-            raise statement.error(
-                "There is a stream of that name already.", got=statement.name, hint="choose another name"
-            )
+        catalog.check_free(statement.name)
         catalog.views[statement.name.lower()] = bind_view(statement.in_place, catalog)
 
     def sink(self, statement: CreateSink) -> None:
@@ -284,7 +296,7 @@ def _told_at(statement: Statement) -> Iterator[None]:
         raise statement.error(error.what, got=error.got, hint=error.hint) from error
 
 
-def _at(statement: CreateStream | CreateSink, option: str, what: str, hint: str) -> QueryError:
+def _at(statement: CreateStream | CreateTable | CreateSink, option: str, what: str, hint: str) -> QueryError:
     found = statement.options[option]
     return statement.error(what, got=f"{option} = {found.value[:60]}", hint=hint, at=found.offset)
 

@@ -24,6 +24,7 @@ from penstock.engines.spark.session import other_meaning
 from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.support import STREAMING, batch_support
+from penstock.engines.spark.tables import SparkTable
 from penstock.engines.spark.types import spark_ddl
 from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.query import Query, StartOptions
@@ -55,6 +56,7 @@ class SparkQuery(Query):
         plan: Node,
         catalog: Catalog,
         sources: Mapping[str, SparkSource],
+        tables: Mapping[str, SparkTable],
         spark: Any,
         path: str | None,
     ) -> None:
@@ -63,6 +65,7 @@ class SparkQuery(Query):
         self.spark, self.path = spark, path
         self._nodes = list({n.name: n for n in plan.walk() if isinstance(n, Source)}.values())
         self._sources = {n.name.lower(): sources[n.name.lower()] for n in self._nodes}
+        self._tables = tables
         streaming = {s.is_streaming for s in self._sources.values()}
         if len(streaming) > 1:
             raise StreamError(
@@ -155,7 +158,7 @@ class SparkQuery(Query):
     def hosted(self, home: Place | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
         """The plan in stateful operators, planned by what a checkpoint has; for a query that lives in a home."""
         planned = self._planned(kept, staged=home is not None and is_staged_at(home))
-        return Hosted(self.spark, planned, self.catalog, self._sources, home, buckets)
+        return Hosted(self.spark, planned, self.catalog, self._sources, home, buckets, self._tables)
 
     def _output(self, kind: str) -> Any:
         if self.is_streaming:
@@ -170,7 +173,7 @@ class SparkQuery(Query):
         if planned.is_hosted:
             return self._output("result")
         names = [f.name for f in self.schema.visible]
-        return BatchLowering(self.catalog, self._sources).lower(planned).select(*names)
+        return BatchLowering(self.catalog, self._sources, self._tables).lower(planned).select(*names)
 
     @property
     def late(self) -> Any:
@@ -200,7 +203,7 @@ class SparkQuery(Query):
             hosted = self._output("dead")
             return hosted.union(self.spark.createDataFrame(unread, spark_ddl(DEAD_SCHEMA))) if unread else hosted
         frames = [self._sources[n.name.lower()].dead_letters(n.name) for n in self._nodes]
-        frames += BatchLowering(self.catalog, self._sources).failures(planned)
+        frames += BatchLowering(self.catalog, self._sources, self._tables).failures(planned)
         return reduce(lambda a, b: a.union(b), frames)
 
     def collect(self, *, max_dead: float | None = None) -> pa.Table:

@@ -109,7 +109,7 @@ def _records(path: Place, form: TextFormat) -> Iterator[list[bytes]]:
                 yield lines
 
 
-def text_schema(paths: list[Place], form: TextFormat, time: str, time_format: str | None) -> Schema:
+def text_schema(paths: list[Place], form: TextFormat, time: str | None, time_format: str | None) -> Schema:
     """The columns of text files: what all of their values look like."""
     shapes: Shapes = {}
     for path in paths:
@@ -170,7 +170,7 @@ def require_columns(schema: Schema, paths: list[Place], kind: str, form: TextFor
 
 
 def file_source_schema(
-    paths: list[Place], time: str, declared: Schema | None, delimiter: str | None, time_format: str | None
+    paths: list[Place], time: str | None, declared: Schema | None, delimiter: str | None, time_format: str | None
 ) -> tuple[str, TextFormat | None, Schema]:
     """The kind of some files, how their lines are read, and the schema of the stream."""
     kind = one_kind([p.path for p in paths])

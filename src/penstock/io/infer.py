@@ -41,7 +41,7 @@ _PYTHON: list[tuple[type, DataType]] = [
 ]  # fmt: skip
 
 
-def parse_schema(ddl: str, time: str, time_format: str | None = None) -> Schema:
+def parse_schema(ddl: str, time: str | None, time_format: str | None = None) -> Schema:
     """A schema from a DDL string such as `ts timestamp, srcIP string, len int`."""
     if not isinstance(ddl, str):
         raise StreamError("A schema is a text.", got=repr(ddl), hint="'ts timestamp, srcIP string, len int'")
@@ -57,12 +57,12 @@ def parse_schema(ddl: str, time: str, time_format: str | None = None) -> Schema:
     return timed(Schema(tuple(fields)), time, time_format, declared=True)
 
 
-def from_arrow(schema: pa.Schema, time: str, time_format: str | None = None) -> Schema:
+def from_arrow(schema: pa.Schema, time: str | None, time_format: str | None = None) -> Schema:
     """The schema of Arrow data."""
     return timed(columns_of(schema), time, time_format)
 
 
-def from_rows(rows: Iterable[Mapping[str, object]], time: str, time_format: str | None = None) -> Schema:
+def from_rows(rows: Iterable[Mapping[str, object]], time: str | None, time_format: str | None = None) -> Schema:
     """The schema of dictionaries."""
     types: dict[str, set[DataType]] = {}
     unusable: dict[str, str] = {}

@@ -39,7 +39,7 @@ BATCHES_AHEAD = 4
 
 def open_source(
     source: object,
-    time: str,
+    time: str | None,
     schema: str | None = None,
     time_format: str | None = None,
     delimiter: str | None = None,
@@ -77,7 +77,7 @@ def _as_it_is(schema: Schema) -> Schema:
 
 def _open(
     source: object,
-    time: str,
+    time: str | None,
     schema: str | None,
     time_format: str | None,
     delimiter: str | None,
@@ -126,7 +126,7 @@ def _are_paths(source: object) -> bool:
 
 def _files(
     given: list[str],
-    time: str,
+    time: str | None,
     declared: Schema | None,
     delimiter: str | None,
     time_format: str | None,

@@ -307,12 +307,14 @@ def schema_of(pairs: Sequence[tuple[str, str | DataType]], time: str | None = No
     return Schema(fields_of(pairs), time)
 
 
-def timed(schema: Schema, time: str, time_format: str | None = None, *, declared: bool = False) -> Schema:
-    """The schema with its time column checked.
+def timed(schema: Schema, time: str | None, time_format: str | None = None, *, declared: bool = False) -> Schema:
+    """The schema with its time column checked; as it is, if it has none, as that of a table.
 
     Text and dates there are read as timestamps, and so is whatever `time_format` says how to read. A declared schema
     says what is wanted, an inferred one what is there, so that the format can be checked against it.
     """
+    if time is None:
+        return schema
     if time not in schema:
         known = dict(schema.unusable)
         if time in known:

@@ -91,7 +91,7 @@ def join_shapes(left: Shapes, right: Mapping[str, int]) -> Shapes:
     return left
 
 
-def schema_of_shapes(shapes: Mapping[str, int], time: str, time_format: str | None) -> Schema:
+def schema_of_shapes(shapes: Mapping[str, int], time: str | None, time_format: str | None) -> Schema:
     """The schema of columns that look like this; the time column is what some of it looks like, the rest is dead."""
     if not any(shapes.values()):
         raise StreamError(
@@ -101,7 +101,7 @@ def schema_of_shapes(shapes: Mapping[str, int], time: str, time_format: str | No
         )
     given = {name: _type_of(kinds) for name, kinds in shapes.items() if not kinds & NESTED}
     for name in given:
-        if name.lower() == time.lower():
+        if time is not None and name.lower() == time.lower():
             given[name] = STRING if time_format is not None else _time_type(shapes[name])
     fields = tuple(Field(name, type_) for name, type_ in given.items())
     return Schema(fields, unusable=tuple((name, "nested JSON") for name, kinds in shapes.items() if kinds & NESTED))

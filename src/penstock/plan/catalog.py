@@ -1,4 +1,4 @@
-"""What a query may refer to: streams, user functions and user aggregates."""
+"""What a query may refer to: streams, tables, user functions and user aggregates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from penstock.model.progress import Progress
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import DataType, Schema
 from penstock.operators.aggregates.functions import UserAggregate
+from penstock.plan.lookup_nodes import TableInfo
 from penstock.plan.nodes import Node
 
 
@@ -39,7 +40,7 @@ class UserFunction:
 
 @dataclass
 class Catalog:
-    """Streams, functions and aggregates by name; names do not mind case."""
+    """Streams, tables, functions and aggregates by name; names do not mind case."""
 
     streams: dict[str, StreamInfo] = field(default_factory=dict)
     functions: dict[str, UserFunction] = field(default_factory=dict)
@@ -48,17 +49,28 @@ class Catalog:
     """Of aggregates, where the user declared one."""
     views: dict[str, Node] = field(default_factory=dict)
     """Plans that queries read like streams, by lower-case name."""
+    tables: dict[str, TableInfo] = field(default_factory=dict)
 
     def add_stream(self, stream: StreamInfo) -> None:
         """Declare a stream; a name can be used once."""
-        if stream.name.lower() in self.streams or stream.name.lower() in self.views:
-            raise StreamError("There is a stream of that name already.", got=stream.name, hint="choose another name")
+        self.check_free(stream.name)
         self.streams[stream.name.lower()] = stream
+
+    def add_table(self, table: TableInfo) -> None:
+        """Declare a table; it has no name that a stream has."""
+        self.check_free(table.name)
+        self.tables[table.name.lower()] = table
+
+    def check_free(self, name: str) -> None:
+        """Refuse a name that is taken."""
+        taken = "table" if name.lower() in self.tables else "stream"
+        if name.lower() in {known.lower() for known in self.names}:
+            raise StreamError(f"There is a {taken} of that name already.", got=name, hint="choose another name")
 
     @property
     def names(self) -> list[str]:
         """What queries may read."""
-        return [*[s.name for s in self.streams.values()], *self.views]
+        return [*[s.name for s in self.streams.values()], *self.views, *[t.name for t in self.tables.values()]]
 
     def stream(self, name: str) -> StreamInfo | None:
         """The stream of that name."""

@@ -16,7 +16,18 @@ from dataclasses import dataclass
 
 from penstock.model.time import END_OF_TIME
 from penstock.plan.expressions import Column
-from penstock.plan.nodes import AlterLifetime, Distinct, Merge, Node, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import (
+    AlterLifetime,
+    Distinct,
+    Lookup,
+    Merge,
+    Node,
+    Project,
+    Select,
+    Source,
+    Union,
+    WindowAggregate,
+)
 from penstock.plan.windows import SlidingWindow
 
 
@@ -41,7 +52,7 @@ def _reached(node: Node, greatest: int) -> _Reached | None:
             return _Reached(greatest, 0, greatest + 1)
         case Distinct() if node.schema.lives is not None:
             return None
-        case Select(input=below) | Distinct(input=below):
+        case Select(input=below) | Lookup(input=below) | Distinct(input=below):
             return _reached(below, greatest)
         case AlterLifetime(input=below, shift=shift):  # rows and bounds move alike
             found = _reached(below, greatest)

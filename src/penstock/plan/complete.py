@@ -16,6 +16,7 @@ from penstock.plan.nodes import (
     Distinct,
     Ends,
     GroupAggregate,
+    Lookup,
     Merge,
     Node,
     Project,
@@ -38,6 +39,9 @@ def completing(node: Node, columns: Collection[str]) -> frozenset[str] | None:
             kept = {e.name: name for name, e in node.columns if isinstance(e, Column) and name in columns}
             found = completing(below, kept)
             return None if found is None else frozenset(kept[name] for name in found)
+        case Lookup(input=below, called=called):
+            found = completing(below, [own for own, name in called.items() if name in columns])
+            return None if found is None else frozenset(called[name] for name in found)
         case Union(branches=branches) | Merge(branches=branches):
             each = [_of_branch(node, branch, columns) for branch in branches]
             known = [found for found in each if found is not None]

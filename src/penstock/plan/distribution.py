@@ -21,6 +21,7 @@ from penstock.plan.nodes import (
     Ends,
     GroupAggregate,
     Join,
+    Lookup,
     Merge,
     Node,
     NumberRows,
@@ -116,7 +117,7 @@ def at_path(plan: Node, path: Path) -> Node:
 def _topmost_stateful(plan: Node) -> Node | None:
     """The first operator with state on the way down; a union above operators with state counts as one."""
     node = plan
-    while isinstance(node, Select | Project | Ends | AlterLifetime):
+    while isinstance(node, Select | Project | Lookup | Ends | AlterLifetime):
         (node,) = node.inputs
     if isinstance(node, Source):
         return None
@@ -196,6 +197,10 @@ def follow(
                     return None
                 result.update(traced)
             return result
+        case Lookup(input=below, called=called):  # what comes of the table says nothing of where a row was
+            own: dict[str, Expression] = {name: Column(o, below.schema[o].type) for o, name in called.items()}
+            of_stream = columns_in(wanted) <= own.keys()
+            return down(below, substitute(wanted, own), path=(*path, 0)) if of_stream else None
         case Join():
             return _at_both(node, wanted, down, path)
         case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):

@@ -2,9 +2,10 @@
 
 State is kept under identities, so that neither the wording of a query nor the place of an operator in it matters:
 aliases of relations, case, white space and comments are gone once a query is bound, lengths of time are ticks, and of a
-stream only what the query reads of it counts, in any order, unless whole rows are kept. The names that sub-queries give
-to columns are part of it; what nodes mean without them is in `meaning`, and a checkpoint knows both. What a node has by
-default is left out, so that a later release can give nodes more to say without making strangers of old ones.
+stream or a table only what the query reads of it counts, in any order, unless whole rows are kept. The names that
+sub-queries give to columns are part of it; what nodes mean without them is in `meaning`, and a checkpoint knows both.
+What a node has by default is left out, so that a later release can give nodes more to say without making strangers of
+old ones.
 
 Two nodes of one plan that mean the same (`FROM s UNION s`) have state of their own: the second is numbered.
 """
@@ -27,6 +28,7 @@ from penstock.plan.expressions import AggregateCall, Call, Column, Expression, L
 from penstock.plan.nodes import (
     AlterLifetime,
     GroupAggregate,
+    Lookup,
     Node,
     NumberRows,
     Project,
@@ -87,11 +89,23 @@ def _identify(node: Node, wanted: frozenset[str] | None, found: list[Known]) -> 
         guarded = node.max_ahead is not None  # how far ahead rows may be is no part of the state
         own = ["Source", node.name.lower(), columns, node.schema.time, progress_form(node), guarded, rest]
         own += ["lives"] if node.schema.lives is not None else []  # plain streams stay known by what they were
+    elif isinstance(node, Lookup) and wanted is not None:
+        own = _lookup_form(node, wanted)
     else:
         own = canonical(node)
     identity = digest([own, below])
     found[at] = Known(node, identity, digest(own), reads)
     return identity
+
+
+def _lookup_form(node: Lookup, wanted: frozenset[str]) -> Any:
+    """What a lookup says of the columns that are wanted: of a table, those that are read of it."""
+    rest = {name: canonical(held) for name, held in _said(node) if name not in ("table", "names")}
+    table, called = node.table, {**node.called, **{f".{own}": name for own, name in node.called_of_table.items()}}
+    brought = {own: name for own, name in called.items() if name in wanted}
+    versions = [table.key, table.valid_from, table.valid_to] if node.as_of is not None else []
+    types = {name: str(node.pairs[name].type) for name in brought.values()}
+    return ["Lookup", table.name.lower(), canonical(versions), brought, types, rest]
 
 
 def _columns_of(node: Source, wanted: frozenset[str] | None) -> Any:
@@ -120,6 +134,11 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
             return frozenset({node.input.schema.time or ""}.union(*[columns_in(e) for _, e in node.columns]))
         case Select():
             return None if wanted is None else wanted | columns_in(node.predicate)
+        case Lookup() if wanted is not None:
+            read = wanted | (frozenset() if node.condition is None else columns_in(node.condition))
+            own = {name for name, called in node.called.items() if called in read}
+            keys = {node.as_of or "", node.input.schema.time or "", *(name for name, _ in node.equal)}
+            return frozenset(own | keys)
         case NumberRows() | AlterLifetime():
             return wanted
         case WindowAggregate():

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from penstock.model.schema import Schema
 from penstock.plan.expressions import Expression
-from penstock.plan.nodes import Project, Select, Source
+from penstock.plan.nodes import Lookup, Project, Select, Source
 from penstock.plan.physical import Physical
 
 Better = Callable[[Expression, Schema], bool]
@@ -19,7 +19,8 @@ Better = Callable[[Expression, Schema], bool]
 
 def with_native(planned: Physical, better: Better) -> Physical:
     """The plan, in which nodes that are cut off from those with state say what is computed before."""
-    if not planned.stages:
+    looks_up = any(isinstance(each.node, Lookup) for each in planned.walk())  # in rows of a stream's own columns
+    if not planned.stages or looks_up:
         return planned
     return _marked(planned, better)
 

@@ -34,6 +34,7 @@ from penstock.plan.nodes import (
     Ends,
     GroupAggregate,
     Join,
+    Lookup,
     Merge,
     Node,
     NumberRows,
@@ -65,6 +66,7 @@ TakenUp = Callable[[Choice], Choice]
 """The choice for a node, given the state that is there of it."""
 WHOLE = "whole groups"
 OA_JOIN = "OA-Join"
+HASH_LOOKUP, VERSION_LOOKUP = "hash lookup", "version lookup"
 
 
 @dataclass(frozen=True)
@@ -181,10 +183,21 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, "Meld", "Meld, rows pass at once")
         case Join():
             return Decision(runs, OA_JOIN, "rows by key and time on both sides, given up when punctuation allows")
+        case Lookup():
+            return _looked_up(node, runs)
         case Select() | Project() | Ends() | AlterLifetime() | NumberRows():
             return Decision(runs, type(node).__name__, "pipelined, rows or Arrow")
         case _:
             return Decision(runs, type(node).__name__)
+
+
+def _looked_up(node: Lookup, runs: Runs) -> Decision:
+    """How rows find those of a table: whoever runs it, no state is kept."""
+    if node.as_of is not None:
+        return Decision(runs, VERSION_LOOKUP, "of each key the version that is valid; no state")
+    if not node.equal:
+        return Decision(runs, "all pairs", "with every row of the table; no state")
+    return Decision(runs, HASH_LOOKUP, "by what is equal; no state")
 
 
 def _holistic(node: WindowAggregate | GroupAggregate, catalog: Catalog) -> str:
@@ -225,6 +238,8 @@ def _native(node: Node, catalog: Catalog, volume: Volume) -> Decision:
         case Join(near=near):
             why = "a join by equal columns and near times" if node.equal else "a join by near times alone"
             return Decision(Runs.NATIVE, OA_JOIN, f"{why}, {type(near).__name__}")
+        case Lookup():
+            return _looked_up(node, Runs.NATIVE)
         case Merge(algorithm=algorithm):
             why = "of whole replicas, each row as often as the one has it that has it most often; no alarm"
             return Decision(Runs.NATIVE, algorithm, why)
@@ -249,6 +264,8 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
             return Decision(runs, WHOLE, "; ".join(filter(None, [pages, _holistic(node, catalog)])))
         case Merge(why=why, algorithm=algorithm):
             return Decision(runs, algorithm, f"{why}; spread by payload, a page of state per slice of time")
+        case Lookup():
+            return _looked_up(node, runs)
         case Join(equal=equal):
             spread = "spread by what is equal" if equal else "in one place, since nothing is to be equal"
             return Decision(runs, OA_JOIN, f"{spread}; a page of state per run of rows")
@@ -263,7 +280,7 @@ def _needs_host(node: Node, catalog: Catalog) -> bool:
     match node:
         case AlterLifetime():
             return True
-        case Join(condition=condition):
+        case Join(condition=condition) | Lookup(condition=condition):
             return condition is not None and not always_has_value(condition)
         case Merge():
             floats = any(f.type in (FLOAT, DOUBLE) for f in node.schema.fields)

@@ -1,10 +1,10 @@
 """Which attributes of what comes out of a node progress, and which bounds on them somebody can use.
 
 A window can stand on any attribute that progresses. A stream declares its own; they survive where their columns pass
-through as they are: selections, projections that keep or rename them, unions of streams in which both have them in the
-same place, duplicate elimination, which leaves rows out. A join has the attributes by which its rows are near each
-other, and the later of the two times. Whatever else keeps rows back or makes new ones (windows, merges, numbering,
-settling) has its time alone.
+through as they are: selections, lookups, projections that keep or rename them, unions of streams in which both have
+them in the same place, duplicate elimination, which leaves rows out. A join has the attributes by which its rows are
+near each other, and the later of the two times. Whatever else keeps rows back or makes new ones (windows, merges,
+numbering, settling) has its time alone.
 
 Besides there are columns that are computed from an attribute and rise with it (`plan/monotone.py`). No bounds are sent
 for them: where rows are windowed by one, a projection makes it the time, computed from the attribute anew, and maps
@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from penstock.plan.expressions import Call, Column, Expression, columns_in, renamed, substitute
 from penstock.plan.monotone import rises_with, turns
-from penstock.plan.nodes import Distinct, Join, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
+from penstock.plan.nodes import Distinct, Join, Lookup, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
 from penstock.plan.useful import EVERY, Useful, useful_below
 
 Wanted = dict[str, Useful]
@@ -45,6 +45,8 @@ def _attributes(node: Node) -> tuple[str, ...]:
         case Project(input=below, columns=columns):
             known = set(progressing(below))
             return tuple(name for name, e in columns if isinstance(e, Column) and e.name in known)
+        case Lookup(input=below):
+            return tuple(node.called[name] for name in progressing(below))
         case Join():
             return node.attributes
         case Union(branches=branches):
@@ -81,6 +83,10 @@ def _derived_column(node: Node, name: str) -> Expression | None:
     match node:
         case Select(input=below):
             return derived(below, Column(name, below.schema[name].type))
+        case Lookup(input=below):
+            own = {called: name for name, called in node.called.items()}
+            of_name = derived(below, Column(own[name], below.schema[own[name]].type)) if name in own else None
+            return None if of_name is None else renamed(of_name, node.called)
         case Project(input=below, columns=columns):
             found = derived(below, dict(columns)[name])
             kept = {e.name: called for called, e in columns if isinstance(e, Column)}
@@ -131,6 +137,8 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
         case Union():
             names = dict(zip(node.schema.names, below.schema.names, strict=True))
             return {names[name]: useful for name, useful in above.items()}
+        case Lookup():
+            return {own: above[name] for own, name in node.called.items() if name in above}
         case Join():
             return dict.fromkeys([time, node.on[port]], EVERY)
         case Merge() | NumberRows() | Settle():

@@ -17,6 +17,7 @@ from penstock.plan.nodes import (
     AlterLifetime,
     Ends,
     GroupAggregate,
+    Lookup,
     Merge,
     Node,
     Project,
@@ -44,7 +45,7 @@ def useful_below(node: Node, above: Useful) -> Useful:
             return step, origin - shift
         case Project() if node.maps_time:
             return turns(dict(node.columns)[node.time])
-        case Select() | Project() | Union() | Merge() | Ends() | GroupAggregate():
+        case Select() | Project() | Lookup() | Union() | Merge() | Ends() | GroupAggregate():
             return above
         case _:
             return EVERY

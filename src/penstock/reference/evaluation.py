@@ -6,10 +6,10 @@ numbering by arrival means the same after a selection, a projection or a union. 
 by their windows' ends; between two aggregations that meet in a union, and in what order groups of one window come,
 nothing is defined by arrival, and nothing should be made of it.
 
-A stream may have lives: its arrivals are inserts and adjusts, whose payloads are rows. Selections, projections and
-unions are of elements, since an insert and its adjusts are the same row. A settle, a merge, what alters lives and the
-result are of the events that the elements come to: each where its insert was, with its last end. An adjust of an event
-that is not there changes nothing; a settle says so. Windows count settled events by their start.
+A stream may have lives: its arrivals are inserts and adjusts, whose payloads are rows. Selections, projections, lookups
+and unions are of elements, since an insert and its adjusts are the same row. A settle, a merge, what alters lives and
+the result are of the events that the elements come to: each where its insert was, with its last end. An adjust of an
+event that is not there changes nothing; a settle says so. Windows count settled events by their start.
 
 A join is of rows that were on time, in whatever order they came: each pair is where the later of its rows is.
 
@@ -29,24 +29,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
 
 from penstock.errors import EvaluationError, UnsupportedError, reason_of
-from penstock.model.batch import Row
+from penstock.model.batch import Row, rows_of
 from penstock.model.elements import Adjust, Insert
 from penstock.model.letters import plain_text, row_text
-from penstock.model.likeness import Likeness, nearest
 from penstock.model.lives import UNKNOWN_EVENT
 from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
 from penstock.model.time import END_OF_TIME
-from penstock.model.values import canonical_row
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
     Ends,
     GroupAggregate,
     Join,
+    Lookup,
     Merge,
     Node,
     NumberRows,
@@ -58,21 +57,10 @@ from penstock.plan.nodes import (
     WindowAggregate,
 )
 from penstock.reference.aggregates import aggregate
-from penstock.reference.joins import join
+from penstock.reference.events import Life, Placed, altered, come_to, end_of, most, start_of, stretches, visible
+from penstock.reference.joins import join, looked_up
 from penstock.reference.scalars import Functions, same_row, value_of
 from penstock.reference.windows import extents
-
-Life = tuple[int, int | None]
-"""An end, and of an adjust the end before."""
-
-
-class Placed(NamedTuple):
-    """A row and its place in the order of arrival; where rows have lives, its life."""
-
-    place: int
-    row: Row
-    life: Life | None = None
-
 
 Arrival = tuple[str, Row | Insert | Adjust]
 """A stream, and a row or an element of it."""
@@ -135,9 +123,9 @@ def outcome(
     schema = plan.schema
     events: list[Event] = []
     found = evaluator.rows(plan)
-    for item in found if schema.lives is None else _come_to(found, schema)[0]:
-        vs = _start(item, schema)
-        events.append((_visible(item.row, schema), vs, _end(item, schema)))
+    for item in found if schema.lives is None else come_to(found, schema)[0]:
+        vs = start_of(item, schema)
+        events.append((visible(item.row, schema), vs, end_of(item, schema)))
     return Outcome(TDB(events), evaluator.dead)
 
 
@@ -172,15 +160,17 @@ class _Evaluator:
             case Settle():
                 return self._settled(node)
             case AlterLifetime():
-                events = _come_to(self.rows(node.input, late_too=late_too), node.input.schema)[0]
-                return [_altered(node, event) for event in events]
+                events = come_to(self.rows(node.input, late_too=late_too), node.input.schema)[0]
+                return [altered(node, event) for event in events]
             case Ends():
-                ends = [(item, _end(item, node.input.schema)) for item in self.rows(node.input)]
+                ends = [(item, end_of(item, node.input.schema)) for item in self.rows(node.input)]
                 return [item._replace(row=(*item.row, None if end == END_OF_TIME else end)) for item, end in ends]
             case Distinct():
                 return self._distinct(node)
             case Join():
                 return self._joined(node)
+            case Lookup():
+                return list(self._looked_up(node, late_too))
             case WindowAggregate():
                 return [Placed(i, row) for i, row in enumerate(self._aggregated(node))]
             case GroupAggregate():
@@ -223,11 +213,11 @@ class _Evaluator:
 
     def _merged(self, node: Merge) -> list[Placed]:
         """Complete replicas: each event as often as the replica has it that has it most often."""
-        return _most([_come_to(self.rows(branch), branch.schema)[0] for branch in node.branches])
+        return most([come_to(self.rows(branch), branch.schema)[0] for branch in node.branches])
 
     def _settled(self, node: Settle) -> list[Placed]:
         """The events that inserts and adjusts come to; an adjust of an event that is not there is dead."""
-        events, unknown = _come_to(self.rows(node.input), node.schema)
+        events, unknown = come_to(self.rows(node.input), node.schema)
         for _, row, life in unknown:
             self._bury(node, UNKNOWN_EVENT, row_text(node.schema, row, life))
         return events
@@ -235,23 +225,29 @@ class _Evaluator:
     def _distinct(self, node: Distinct) -> list[Placed]:
         schema = node.schema
         if schema.lives is not None:
-            return _stretches(self.rows(node.input), schema)
+            return stretches(self.rows(node.input), schema)
         kept: dict[object, Placed] = {}
         for item in self.rows(node.input):
-            kept.setdefault((same_row(_visible(item.row, schema)), item.row[schema.time_index]), item)
+            kept.setdefault((same_row(visible(item.row, schema)), item.row[schema.time_index]), item)
         return list(kept.values())
 
     def _joined(self, node: Join) -> list[Placed]:
         left, right = ([(item.place, item.row) for item in self.rows(side)] for side in node.inputs)
-        return [Placed(place, row) for place, row in join(node, left, right, lambda pair: self._are_pair(node, pair))]
+        return [Placed(place, row) for place, row in join(node, left, right, partial(self._are_pair, node))]
 
-    def _are_pair(self, node: Join, pair: Row) -> bool:
+    def _looked_up(self, node: Lookup, late_too: bool) -> Iterator[Placed]:
+        table = rows_of(node.table.rows)
+        for place, row, life in self.rows(node.input, late_too=late_too):
+            holds = partial(self._are_pair, node, life=life)
+            yield from (Placed(place, made, life) for made in looked_up(node, row, table, holds))
+
+    def _are_pair(self, node: Join | Lookup, pair: Row, life: Life | None = None) -> bool:
         """Whether the condition holds; a pair for which it has no value is none, and is dead."""
         assert node.condition is not None
         try:
             return value_of(node.condition, pair, node.pairs, self.functions) is True
         except EvaluationError as error:
-            self._bury(node, plain_text(reason_of(error)), row_text(node.pairs, pair))
+            self._bury(node, plain_text(reason_of(error)), row_text(node.pairs, pair, life))
             return False
 
     def _aggregated(self, node: WindowAggregate) -> list[Row]:
@@ -304,91 +300,3 @@ def _placed(place: int, arrived: Row | Insert | Adjust) -> Placed:
     if isinstance(arrived, Adjust):
         return Placed(place, arrived.payload, (arrived.ve, arrived.v_old))
     return Placed(place, arrived)
-
-
-def _start(item: Placed, schema: Schema) -> int:
-    vs = item.row[schema.time_index]
-    assert isinstance(vs, int)
-    return vs
-
-
-def _end(item: Placed, schema: Schema) -> int:
-    return item.life[0] if item.life is not None else _start(item, schema) + schema.lifetime
-
-
-def _come_to(items: Sequence[Placed], schema: Schema) -> tuple[list[Placed], list[Placed]]:
-    """The events that elements come to, by place; and the adjusts of events that are not there."""
-    events: list[Placed] = []
-    unknown: list[Placed] = []
-    for item in items:
-        place, row, vs, end = item.place, item.row, _start(item, schema), _end(item, schema)
-        old = None if item.life is None else item.life[1]
-        if old is not None:
-            at = _meant(item, [i for i, e in enumerate(events) if _end(e, schema) == old], events)
-            if at is None:
-                unknown.append(item)
-                continue
-            place, row, _ = events.pop(at)  # an event is where its insert was, with the values that it had there
-        if end != vs:
-            events.append(Placed(place, row, None if schema.lives is None else (end, None)))
-    return sorted(events, key=lambda e: e.place), unknown
-
-
-def _meant(adjust: Placed, places: list[int], events: list[Placed]) -> int | None:
-    """Which event an adjust is of: one with the same row, or else the nearest with floats within the tolerance."""
-    row = canonical_row(adjust.row)
-    rows = [canonical_row(events[i].row) for i in places]
-    like = row if row in rows else nearest(row, rows)
-    return None if like is None else places[rows.index(like)]
-
-
-def _altered(node: AlterLifetime, event: Placed) -> Placed:
-    """An event with another life: it starts `shift` later, and lives as long as the node says."""
-    schema = node.input.schema
-    vs, end = _start(event, schema), _end(event, schema)
-    lived = None if end == END_OF_TIME else end - vs
-    length = node.duration
-    if length is None:
-        length = None if lived is None else lived + node.extend
-        length = length if node.at_most is None else min(node.at_most, node.at_most if length is None else length)
-    start = vs + node.shift
-    row = tuple(start if at == schema.time_index else value for at, value in enumerate(event.row))
-    ends = END_OF_TIME if length is None else min(start + length, END_OF_TIME)
-    return Placed(event.place, row, None if node.schema.lives is None else (ends, None))
-
-
-def _stretches(items: Sequence[Placed], schema: Schema) -> list[Placed]:
-    """For each longest stretch of time in which there is a row with some visible values, one event."""
-    alike: dict[object, list[Placed]] = {}
-    for item in items:
-        alike.setdefault(same_row(_visible(item.row, schema)), []).append(item)
-    found: list[Placed] = []
-    for members in alike.values():
-        reached: int | None = None
-        for item in sorted(members, key=lambda m: _start(m, schema)):
-            if reached is None or _start(item, schema) > reached:
-                found.append(item)
-            else:
-                found[-1] = found[-1]._replace(life=(max(reached, _end(item, schema)), None))
-            reached = _end(found[-1], schema)
-    return found
-
-
-def _most(replicas: list[list[Placed]]) -> list[Placed]:
-    """Each event as often as the replica has it that has it most often; floats within the tolerance of `likeness`."""
-    best: dict[object, list[Placed]] = {}
-    likeness = Likeness()
-    for items in replicas:
-        by_event: dict[tuple[Row, Life | None], list[Placed]] = {}
-        for item in items:
-            like = likeness.find(0, canonical_row(item.row))
-            by_event.setdefault((like, item.life), []).append(item)
-        for (row, life), placed in by_event.items():
-            likeness.add(0, row)
-            if len(placed) > len(best.get((row, life), ())):
-                best[row, life] = placed
-    return sorted((p for placed in best.values() for p in placed), key=lambda item: item.place)
-
-
-def _visible(row: Row, schema: Schema) -> Row:
-    return tuple(value for value, field in zip(row, schema.fields, strict=True) if not field.hidden)

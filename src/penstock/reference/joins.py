@@ -8,6 +8,9 @@ rows of which it meets. The definitions agree, which the tests show; joins are e
 A row of the left is in the extents of the ticks from its own on for as long as it is joined, both ends included, and so
 is one of the right. Two rows are then in one if the later of them comes while the earlier is still joined. Where a band
 does not hold rows of equal times, the left's times are moved so that it does.
+
+A table is joined as it is at a time, if it has versions and is looked at as of one, and else as it is: every row of it
+with every row of the stream.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from typing import Any, Literal
 
 from penstock.model.batch import Row
 from penstock.plan.join_nodes import Band, Join, Near, SameWindow
-from penstock.reference.scalars import same_row
+from penstock.plan.lookup_nodes import Lookup, TableInfo
+from penstock.reference.scalars import same_row, value_of
 
 Side = Literal["left", "right"]
 PlacedRow = tuple[int, Row]
@@ -101,3 +105,44 @@ def _pair(node: Join, left: Row, right: Row) -> Row:
     """The columns of both and the later of their times; one of the rows may be of nulls."""
     times: Any = left[node.left.schema.time_index], right[node.right.schema.time_index]
     return (*left, *right, max(time for time in times if time is not None))
+
+
+def looked_up(node: Lookup, row: Row, table: Sequence[Row], holds: Callable[[Row], bool]) -> list[Row]:
+    """What comes of a row of the stream; `holds` is asked where all else fits."""
+    seen = table
+    if node.as_of is not None:
+        time: Any = row[node.input.schema.index(node.as_of)]
+        seen = [] if time is None else as_of(node.table, table, time)
+    pairs = [(*row, *other) for other in seen if _equals(node, row, other)]
+    if node.condition is not None:
+        pairs = [pair for pair in pairs if holds(pair)]
+    if not node.is_of_pairs:
+        return [row] if bool(pairs) == (node.kind == "semi") else []
+    return pairs if pairs or node.kind == "inner" else [(*row, *[None] * len(node.table.schema.fields))]
+
+
+def as_of(table: TableInfo, rows: Sequence[Row], time: int) -> list[Row]:
+    """The versions that are valid at a time: of each key the one that began last, unless it has ended."""
+    schema = table.schema
+    start = schema.index(str(table.valid_from))
+    keys = [schema.index(name) for name in table.key]
+
+    def version(row: Row) -> tuple[Any, Any]:
+        return same_row(tuple(row[i] for i in keys)), row[start]
+
+    begun = [row for row in rows if version(row)[1] <= time]
+    latest = [
+        row
+        for row in begun
+        if not any(version(o)[0] == version(row)[0] and version(o)[1] > version(row)[1] for o in begun)
+    ]
+    ends: list[Any] = [None if table.valid_to is None else row[schema.index(table.valid_to)] for row in latest]
+    return [row for row, end in zip(latest, ends, strict=True) if end is None or time < end]
+
+
+def _equals(node: Lookup, row: Row, other: Row) -> bool:
+    for name, expression in node.equal:
+        both = row[node.input.schema.index(name)], value_of(expression, other, node.table.schema, {})
+        if None in both or same_row(both[:1]) != same_row(both[1:]):
+            return False
+    return True

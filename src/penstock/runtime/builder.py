@@ -21,9 +21,11 @@ from penstock.operators.aggregates.partials import Grouping, Places
 from penstock.operators.aggregates.whole_groups import GroupAggregateOperator
 from penstock.operators.aggregates.wid import WidAggregate
 from penstock.operators.joins.forms import Condition, Side
+from penstock.operators.joins.lookup import LookupOperator
 from penstock.operators.joins.nearness import InWindow, Nearness, Within
 from penstock.operators.joins.oa_join import OAJoin
 from penstock.operators.joins.promised import Promised
+from penstock.operators.joins.table_index import TableIndex, Versions
 from penstock.operators.merge.operator import MergeOperator
 from penstock.operators.operator import Operator
 from penstock.operators.progress.ingest import BatchIngest, RowIngest
@@ -55,6 +57,7 @@ from penstock.plan.nodes import (
     Ends,
     GroupAggregate,
     Join,
+    Lookup,
     Merge,
     NumberRows,
     Project,
@@ -97,7 +100,7 @@ class Builder:
             case Select(predicate=predicate):
                 below = node.input.schema
                 by_rows = filter_function(predicate, below, self.functions)
-                return SelectOperator(node.schema, by_rows, self._mask(predicate, below))
+                return SelectOperator(node.schema, by_rows, _mask(self._by_column(predicate, below)))
             case Project():
                 return self._project(node)
             case Union(branches=branches):
@@ -115,6 +118,8 @@ class Builder:
                 return DistinctOperator(node.schema) if node.schema.lives is None else StretchesOperator(node.schema)
             case Join():
                 return self._join(node)
+            case Lookup():
+                return self._lookup(node)
             case WindowAggregate():
                 return self.window_aggregate(node, planned.algorithm)
             case GroupAggregate():
@@ -158,7 +163,7 @@ class Builder:
         if isinstance(progress, PerSource):
             return SourceMarks(schema.index(progress.column))
         if punctuation is not None:
-            by_row, mask = self.row(punctuation, schema), self._mask(punctuation, schema)
+            by_row, mask = self.row(punctuation, schema), _mask(self._by_column(punctuation, schema))
             return PunctuationMarks(by_row, mask, silent, per)
         return None
 
@@ -174,20 +179,6 @@ class Builder:
             tracker = tracker_for(how, domain) if len(names) == 1 else None
             made.append(AttributeEntry(places, tracker, self._marks(schema, how, punctuation, silent)))
         return SeveralTracker(schema, tuple(made))
-
-    def _mask(self, predicate: Expression, schema: Schema) -> Callable[[Batch], pa.ChunkedArray | None]:
-        by_column = self._by_column(predicate, schema)
-
-        def mask(batch: Batch) -> pa.ChunkedArray | None:
-            if by_column is None:
-                return None
-            try:
-                result = by_column(batch.table)
-            except NotColumnar:
-                return None
-            return None if isinstance(result, pa.Scalar) else result
-
-        return mask
 
     def _by_column(self, expression: Expression, schema: Schema) -> ColumnFunction | None:
         at = self._made.get(expression)
@@ -255,12 +246,32 @@ class Builder:
         left, right = (name if name in known else "" for name in node.named_on)
         on_time = sides[0].on_time, sides[1].on_time
         promised = Promised(left, right, str(node.schema.time), node.is_of_pairs, on_time)
-        condition = None
-        if node.condition is not None:
-            mask = self._mask(node.condition, node.pairs)
-            may_fail = not always_has_value(node.condition)
-            condition = Condition(node.pairs, mask, self.row(node.condition, node.pairs), may_fail)
-        return OAJoin(node.schema, (sides[0], sides[1]), near, promised, node.kind, condition)
+        return OAJoin(node.schema, (sides[0], sides[1]), near, promised, node.kind, self._condition(node))
+
+    def _condition(self, node: Join | Lookup) -> Condition | None:
+        if node.condition is None:
+            return None
+        mask = _mask(column_function(node.condition, node.pairs))
+        may_fail = not always_has_value(node.condition)
+        return Condition(node.pairs, mask, self.row(node.condition, node.pairs), may_fail)
+
+    def _lookup(self, node: Lookup) -> Operator:
+        table, below, own = node.table.rows, node.input.schema, node.table.schema
+        whole = Batch(own, table=table)
+        keys = [_column(whole, column_function(e, own), self.row(e, own), e.type) for _, e in node.equal]
+        versions = None
+        if node.as_of is not None:
+            versions = Versions.of(table, str(node.table.valid_from), node.table.valid_to)
+        return LookupOperator(
+            node.schema,
+            table,
+            TableIndex(keys, table.num_rows, versions),
+            node.kind,
+            [below.index(name) for name, _ in node.equal],
+            {name: (called,) for name, called in node.called.items()},
+            self._condition(node),
+            None if node.as_of is None else below.index(node.as_of),
+        )
 
     def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:
         """The operator of a window aggregate by an algorithm, see `plan.cost`."""
@@ -323,6 +334,21 @@ class Builder:
             lifetime=schema.lifetime,
             attribute=str(schema.time),
         )
+
+
+def _mask(by_column: ColumnFunction | None) -> Callable[[Batch], pa.ChunkedArray | None]:
+    """Which rows of a batch a condition holds for; None where these values have no columnar answer."""
+
+    def mask(batch: Batch) -> pa.ChunkedArray | None:
+        if by_column is None:
+            return None
+        try:
+            result = by_column(batch.table)
+        except NotColumnar:
+            return None
+        return None if isinstance(result, pa.Scalar) else result
+
+    return mask
 
 
 def _places(call: AggregateCall, schema: Schema) -> Places:

@@ -9,6 +9,8 @@ same as a condition on the times: each row is joined so long after it came. One 
 A join needs an end for every row: the difference of two times that progress must be bounded on both sides. Where it is
 not, the query is refused, with what to add.
 
+Tables are joined without such an end (`bind_lookup.py`).
+
 Columns are told apart by the relation that they are of. Those of one name are called after both (`a_id` and `b_id`).
 """
 
@@ -31,6 +33,7 @@ from penstock.plan.typing import common_type
 from penstock.plan.windows import SlidingWindow
 from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bind_expression import ExpressionBinder
+from penstock.sql.bind_lookup import bind_version, looked_up
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import WindowClause
 from penstock.sql.join_sides import Sides, first_columns
@@ -98,6 +101,7 @@ class JoinBinder:
         binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._column(n, outside, binder))
         wanted = [each for condition in where for each in split(binder.predicate(condition))]
         for operand in self.operands[1:]:
+            bind_version(operand, binder, self.reading)
             if operand.asked is None:
                 self._bind_on(operand, binder)
             else:
@@ -233,6 +237,9 @@ class JoinBinder:
             usable = [c for c in pool if columns_in(c) & set(operand.names) and columns_in(c) <= known]
             pool[:] = [c for c in pool if not any(c is taken for taken in usable)]
             conditions += usable
+        if operand.is_table:
+            return looked_up(left, names, operand, conditions, self.reading)
+        if operand.kind == "inner":
             right = self._chosen(operand, conditions)
         near, on, said = self._near(left, names, at, conditions)
         conditions = [c for c in conditions if not any(c is taken for taken in said)]
@@ -295,17 +302,18 @@ class JoinBinder:
 
     def _by_clauses(self, lefts: Mapping[str, None], at: int) -> tuple[Near, tuple[str, str]] | None:
         """What window clauses after the relations say."""
-        operand = self.operands[at]
-        last = self.operands[-1].clause
+        operand, streams = self.operands[at], [o for o in self.operands if not o.is_table]
+        earlier = [o for o in self.operands[:at] if not o.is_table]
+        last = streams[-1].clause
         if last is not None and last.tumbling:
-            window = self._window(self.operands[-1], last).bind()
-            ends = [self._attribute(o, last) for o in (self.operands[at - 1], operand)]
+            window = self._window(streams[-1], last).bind()
+            ends = [self._attribute(o, last) for o in (earlier[-1], operand)]
             assert isinstance(window, SlidingWindow)
             return SameWindow(window.range, window.origin), (ends[0], ends[1])
-        before = next((o for o in reversed(self.operands[:at]) if o.clause is not None), None)
+        before = next((o for o in reversed(earlier) if o.clause is not None), None)
         if before is None and operand.clause is None:
             return None
-        before = before or self.operands[at - 1]
+        before = before or earlier[-1]
         lengths = [0 if o.clause is None else self._length(o, o.clause) for o in (before, operand)]
         ends = [self._attribute(o, o.clause) for o in (before, operand)]
         return Band(-lengths[1], lengths[0]), (ends[0], ends[1])

@@ -18,6 +18,7 @@ from penstock.errors import QueryError
 from penstock.model.schema import DataType, Schema
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import Column, Expression, conjunction
+from penstock.plan.lookup_nodes import TableRows
 from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Project, Select, Union
 from penstock.plan.rules.settle import settled
 from penstock.plan.typing import common_type, converted
@@ -25,6 +26,7 @@ from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_grouping_sets import bind_grouping
 from penstock.sql.bind_join import JoinBinder
+from penstock.sql.bind_lookup import refuse_table, streams_first
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
 from penstock.sql.dialect import NESTING, room_to_recurse
@@ -196,6 +198,8 @@ class _Binder:
         name = self.reading.name(node)
         qualifiers = frozenset({(alias or name).lower()})
         known = named.get(name.lower()) or source_of(self.catalog, name)
+        if known is None and name.lower() in self.catalog.tables:
+            known = TableRows(self.catalog.tables[name.lower()])
         if known is None:
             raise self.error("Unknown stream.", node, got=name, hint=closest(name, [*named, *self.catalog.names]))
         return Scope(known, (Relation(qualifiers),), self.reading)
@@ -211,9 +215,9 @@ class _Binder:
         if not items:
             raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
         relation = self.reading.need(from_, "this")
-        scope, wanted = self._read(tree, relation, named)
+        scope, wanted, alone = self._read(tree, relation, named)
         group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
-        clause = self._clause([*items, *([relation] if wanted is None else [])], group)
+        clause = self._clause([*items, *([] if alone is None else [alone])], group)
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
         aggregates = self._has_aggregate(items) or group is not None or having is not None
         if window is not None and window.is_life and not aggregates:
@@ -234,12 +238,17 @@ class _Binder:
         distinct = self.reading.part(tree, "distinct")
         return Distinct(result) if distinct is not None else result
 
-    def _read(self, tree: exp.Select, first: exp.Expr, named: dict[str, Node]) -> tuple[Scope, list[Expression] | None]:
-        """What a SELECT reads, and what is left of WHERE; None where nobody has looked at that."""
+    def _read(
+        self, tree: exp.Select, first: exp.Expr, named: dict[str, Node]
+    ) -> tuple[Scope, list[Expression] | None, exp.Expr | None]:
+        """What a SELECT reads, and what is left of WHERE; None where nobody has looked at that.
+
+        And the one stream that it reads, whose window is that of the SELECT; None where streams are joined.
+        """
         joins, where = self.reading.parts(tree, "joins"), self.reading.part(tree, "where")
         plain, asked = ([], []) if where is None else taken_apart(self.reading.need(where, "this"), self.reading)
         if not joins and not asked:
-            return self._relation(first, named), None
+            return refuse_table(self._relation(first, named), first, self.reading), None, first
         operands = [self._operand(first, named)]
         for join in joins:
             kind, right = JoinBinder.kind_of(self.reading, join), self.reading.need(join, "this")
@@ -247,7 +256,9 @@ class _Binder:
         for sub in asked:
             kind = "anti" if sub.negated else "semi"
             operands.append(replace(self._operand(sub.relation, named), kind=kind, join=sub.tree, asked=sub))
-        return JoinBinder(self.catalog, self.reading, operands).bind(plain)
+        operands = streams_first(operands, self.reading)
+        alone = operands[0].tree if all(operand.is_table for operand in operands[1:]) else None
+        return *JoinBinder(self.catalog, self.reading, operands).bind(plain), alone
 
     def _operand(self, relation: exp.Expr, named: dict[str, Node]) -> Operand:
         """A relation that is joined, with the window clause that follows it."""

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from penstock.plan.expressions import Call, Column, Expression, columns_in, renamed
+from penstock.model.schema import DOUBLE
+from penstock.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    always_has_value,
+    columns_in,
+    renamed,
+)
 from penstock.plan.nodes import Node, Project
 from penstock.plan.typing import common_type, converted
 from penstock.sql.operands import fresh_number
@@ -41,6 +49,22 @@ class Sides:
                 equal.append((self._column("left", sides[0]), self._column("right", sides[1])))
         return equal, rest
 
+    def lookups(self, conditions: Sequence[Expression]) -> tuple[list[tuple[str, Expression]], list[Expression]]:
+        """The columns of the left with what of a table they are to be equal to, and the other conditions.
+
+        What is computed of the table is so once for all rows, so it must have a value for each of them.
+        """
+        equal: list[tuple[str, Expression]] = []
+        rest: list[Expression] = []
+        own = dict(zip(self.right_names, self.right.schema.names, strict=True))
+        for condition in conditions:
+            sides = self._compared(condition)
+            if sides is None or not _is_sure(sides[1]):
+                rest.append(condition)
+            else:
+                equal.append((self._column("left", sides[0]), renamed(sides[1], own)))
+        return equal, rest
+
     def _compared(self, condition: Expression) -> tuple[Expression, Expression] | None:
         """What of the left equals what of the right, in one type; None if a condition is not of that kind."""
         if not isinstance(condition, Call) or condition.name != "eq":
@@ -70,6 +94,18 @@ class Sides:
         setattr(self, side, made)
         names.append(fresh_number(f"__{side}_key", [*self.left_names, *self.right_names]))
         return called
+
+
+def _is_sure(expression: Expression) -> bool:
+    """Whether an expression has a value for every row: a comparison, letters in one case, a number made wider."""
+    match expression:
+        case Call(name="lower" | "upper", args=(of,)):
+            return _is_sure(of)
+        case Call(name="cast", args=(of,), type=type_):
+            wider = type_.is_integer and type_.bits >= of.type.bits
+            return _is_sure(of) and of.type.is_integer and (wider or type_ == DOUBLE)
+        case _:
+            return always_has_value(expression)
 
 
 def first_columns(node: Node, size: int) -> Node:

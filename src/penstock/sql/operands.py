@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.plan.expressions import Expression
 from penstock.plan.join_nodes import JoinKind
+from penstock.plan.lookup_nodes import TableInfo, TableRows
 from penstock.plan.nodes import Node
 from penstock.plan.progressing import progressing
 from penstock.sql.clause import WindowClause
@@ -33,11 +34,24 @@ class Operand:
     """Columns, in lower case, that are named in USING and are, without a qualifier, those of another relation."""
     on: list[Expression] = field(default_factory=list)
     """The conditions of its own ON."""
+    as_of: Expression | None = None
+    """The time at which it is looked at, of a table with versions."""
 
     @property
     def node(self) -> Node:
         """Its rows."""
         return self.scope.node
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table and no stream."""
+        return isinstance(self.node, TableRows)
+
+    @property
+    def table(self) -> TableInfo:
+        """The table that it is."""
+        assert isinstance(self.node, TableRows)
+        return self.node.table
 
     def own(self, name: str) -> str:
         """What a column is called in the relation itself."""

@@ -1,6 +1,7 @@
 """Scripts: statements with semicolons between them, each read for what it is; their queries are bound later.
 
     CREATE STREAM name [(column type, …)] WITH (option = 'value', …)
+    CREATE TABLE name [(column type, …)] [WITH (option = 'value', …)]
     CREATE [TEMPORARY] VIEW name AS SELECT …
     CREATE SINK name WITH (option = 'value', …)
     INSERT INTO name SELECT …
@@ -25,7 +26,7 @@ from penstock.sql.tokens import tokens_of
 
 _QUERIES = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN}
 _WORD = re.compile(r"[^\W\d]\w*")
-_STATEMENTS = "CREATE STREAM, CREATE VIEW, CREATE SINK, INSERT INTO and SELECT are statements"
+_STATEMENTS = "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE SINK, INSERT INTO and SELECT are statements"
 _NOT_BLANK = re.compile(r"[^\n]")
 
 
@@ -54,6 +55,15 @@ class Option:
 @dataclass(frozen=True)
 class CreateStream(Statement):
     """A stream, with its columns where the source does not tell them."""
+
+    name: str
+    columns: str | None
+    options: Mapping[str, Option]
+
+
+@dataclass(frozen=True)
+class CreateTable(Statement):
+    """A table that streams are joined with, with its columns where the source does not tell them."""
 
     name: str
     columns: str | None
@@ -131,9 +141,9 @@ class _Reader:
         if self.tokens[0].token_type in _QUERIES:
             return QueryStatement(self.script, start, *self.query())
         if self.words("CREATE", "STREAM"):
-            name = self.name("stream")
-            columns = self.columns() if self.text() == "(" else None
-            return CreateStream(self.script, start, name, columns, self.options())
+            return CreateStream(self.script, start, *self.relation("stream"))
+        if self.words("CREATE", "TABLE"):
+            return CreateTable(self.script, start, *self.relation("table"))
         if self.words("CREATE", "SINK"):
             return CreateSink(self.script, start, self.name("sink"), self.options())
         if any(self.words("CREATE", *kind, "VIEW") for kind in ((), ("TEMPORARY",), ("TEMP",))):
@@ -148,6 +158,12 @@ class _Reader:
             return InsertInto(self.script, start, *self.query(), target, is_path)
         raise self.error("This is no statement.", hint=_STATEMENTS)
 
+    def relation(self, of: str) -> tuple[str, str | None, dict[str, Option]]:
+        """The name of a stream or a table, its columns if they are told, and options."""
+        name = self.name(of)
+        columns = self.columns() if self.text() == "(" else None
+        return name, columns, self.options() if of == "stream" or self.kind() is not None else {}
+
     def query(self) -> tuple[int, int]:
         """Where the query begins and ends that is the rest of the statement."""
         if self.kind() not in _QUERIES:
@@ -155,7 +171,7 @@ class _Reader:
         return self.tokens[self.at].start, self.tokens[-1].end + 1
 
     def columns(self) -> str:
-        """What stands in parentheses after a stream's name, as it is written."""
+        """What stands in parentheses after the name of a stream or a table, as it is written."""
         opening, depth = self.tokens[self.at], 0
         for at in range(self.at, len(self.tokens)):
             depth += (self.tokens[at].text == "(") - (self.tokens[at].text == ")")

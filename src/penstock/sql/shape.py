@@ -142,7 +142,17 @@ class _Shape(ShapeOfExpressions):
                 break  # of two queries
             self.at += second
             self.stream()
+        self.version()
         self.alias(_STREAM_ALIASES)
+
+    def version(self) -> None:
+        """`FOR SYSTEM_TIME AS OF` and a time, or nothing."""
+        if self.kind() == TokenType.FOR and self.word(1) == "SYSTEM_TIME":
+            self.at += 2
+            self.expect(TokenType.ALIAS, "AS")
+            if not self.take_word("OF"):
+                self.refuse("OF is expected here.", "write FOR SYSTEM_TIME AS OF s.ts")
+            self.expression()
 
     def stream(self) -> None:
         if self.kind() == TokenType.TABLE and self.kind(1) == TokenType.L_PAREN:

@@ -49,7 +49,7 @@ def agreement(
     Args:
         sql: The query.
         streams: The streams as they arrive; those that the query does not read are left alone.
-        catalog: Where user functions and user aggregates are taken from.
+        catalog: Where tables, user functions and user aggregates are taken from.
         evaluators: Whom to ask.
         spark: A session, if Spark is asked; a local one is started if there is none.
         merges: Streams that are merged of others, by name.

@@ -81,10 +81,13 @@ def _flow(
 ) -> Flow:
     flow.catalog.functions.update(catalog.functions)
     flow.catalog.aggregates.update(catalog.aggregates)
+    for table in catalog.tables.values():
+        ddl, start, end = table.schema.ddl, table.valid_from, table.valid_to
+        flow.table(table.name, table.rows, key=table.key, valid_from=start, valid_to=end, schema=ddl)
     for name, (stream, source) in sources.items():
-        ddl = stream.schema.ddl if isinstance(source, list) else None
+        declared = stream.schema.ddl if isinstance(source, list) else None
         lives = False if stream.lives is None else stream.lives
-        flow.stream(name, source, time=str(stream.schema.time), progress=stream.progress, schema=ddl, lives=lives)
+        flow.stream(name, source, time=str(stream.schema.time), progress=stream.progress, schema=declared, lives=lives)
     for name, replicas in merges.items():
         if all(replica in sources for replica in replicas):  # streams that the query does not read are left alone
             flow.merge(name, replicas)

@@ -10,6 +10,8 @@ SUPPORT: dict[str, Support] = {
     "user function": Support("called per row"),
     "union": Support("Meld"),
     "join": Support("OA-Join: sorted runs on both sides, a batch at a time"),
+    "lookup": Support("an index of the table, a batch looked up at once as arrays; no state"),
+    "versioned lookup": Support("the same, with versions by start"),
     "merge": Support("R0 to R4; `pk.merge` also by hand, with inputs that attach and detach"),
     "lives": Support("beside the rows: ends and old ends as columns of int64"),
     "settle": Support("events held by slices of time until they are final"),

@@ -20,9 +20,10 @@ from penstock.engines.spark.attempts import Attempt, Attempts
 from penstock.engines.spark.columns import any_of
 from penstock.engines.spark.entrance import ARRIVAL, BatchEntrance
 from penstock.engines.spark.groups import failed_groups, grouped
-from penstock.engines.spark.joins import joined
+from penstock.engines.spark.joins import joined, looked_up
 from penstock.engines.spark.letters import LetterWriter
 from penstock.engines.spark.sources import SparkSource
+from penstock.engines.spark.tables import SparkTable
 from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.windows import can_fail, failed_windows, windowed
 from penstock.errors import UnsupportedError
@@ -34,6 +35,7 @@ from penstock.plan.nodes import (
     Distinct,
     GroupAggregate,
     Join,
+    Lookup,
     Merge,
     NumberRows,
     Project,
@@ -65,8 +67,11 @@ def merged(frames: list[DataFrame], node: Merge) -> DataFrame:
 class BatchLowering:
     """Lowers one plan."""
 
-    def __init__(self, catalog: Catalog, sources: Mapping[str, SparkSource]) -> None:
-        """`sources` by lower-case name."""
+    def __init__(
+        self, catalog: Catalog, sources: Mapping[str, SparkSource], tables: Mapping[str, SparkTable] | None = None
+    ) -> None:
+        """`sources` and `tables` by lower-case name."""
+        self.tables = tables or {}
         self.catalog, self.entrance = catalog, BatchEntrance(catalog, sources)
 
     def lower(self, planned: Physical) -> DataFrame:
@@ -95,6 +100,8 @@ class BatchLowering:
             case Join():
                 left, right = map(self.lower, planned.inputs)
                 return joined(left, right, node, self.catalog)
+            case Lookup():
+                return looked_up(self._below(planned), self.tables[node.table.name.lower()].rows(), node, self.catalog)
             case Distinct():
                 names = [f.name for f in node.schema.visible]
                 return self._below(planned).dropDuplicates(list(dict.fromkeys([*names, str(node.schema.time)])))

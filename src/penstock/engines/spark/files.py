@@ -57,7 +57,7 @@ class Files:
 def open_files(
     spark: SparkSession,
     given: list[str],
-    time: str,
+    time: str | None,
     declared: Schema | None,
     time_format: str | None,
     delimiter: str | None,
@@ -292,7 +292,7 @@ def _parquet(
     spark: SparkSession,
     paths: list[str],
     files: list[str],
-    time: str,
+    time: str | None,
     declared: Schema | None,
     time_format: str | None,
 ) -> Files:
@@ -323,7 +323,7 @@ class ParquetReader:
 
 
 def _by_arrow(
-    spark: SparkSession, files: list[str], time: str, declared: Schema | None, time_format: str | None
+    spark: SparkSession, files: list[str], time: str | None, declared: Schema | None, time_format: str | None
 ) -> Files:
     found = parquet_schema([place_of(f) for f in files])
     schema = declared if declared is not None else timed(found, time, time_format)

@@ -108,7 +108,7 @@ def problem(schema: Schema, frame: t.StructType, reason: Column | None) -> Colum
             reasons.append(F.when(raw.isNotNull() & value.isNull(), shown))
         if is_time:
             reasons.append(_out_of_range(field, value, schema))
-    return F.coalesce(*reasons)
+    return F.coalesce(*reasons) if reasons else F.lit(None).cast("string")
 
 
 def _out_of_range(field: Field, value: Column, schema: Schema) -> Column:

@@ -103,7 +103,7 @@ class SparkSource:
 def open_spark_source(
     spark: SparkSession,
     source: object,
-    time: str,
+    time: str | None,
     schema: Schema | None,
     arrival: str | None,
     time_format: str | None = None,

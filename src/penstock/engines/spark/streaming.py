@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from penstock.engines.spark.processor import GraphProcessor
 from penstock.engines.spark.readers import CONTROL, loaded
 from penstock.engines.spark.serving import query_settings
 from penstock.engines.spark.sources import SparkSource
+from penstock.engines.spark.tables import SparkTable, with_rows
 from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.wire import PACKED, TAGGED, load, unpack
 from penstock.model.accounts import Counts
@@ -67,17 +68,24 @@ class Hosted:
         sources: Mapping[str, SparkSource],
         home: Place | None = None,
         buckets: int | None = None,
+        tables: Mapping[str, SparkTable] | None = None,
     ) -> None:
-        """`buckets` is a number to keep to.
+        """`buckets` is a number to keep to; `tables` are what lookups look into.
 
         `home` is where the query lives that is started: there is a folder in which bounds from outside appear as JSON
         files, and there are the records by which rows of a plan that is cut are judged.
         """
         self.spark, self.planned, self.catalog, self.sources, self.home = spark, planned, catalog, sources, home
+        self.tables = tables or {}
         self.entrances = {p.node.name: p for p in planned.walk() if isinstance(p.node, Source)}
         self.buckets = 1 if is_single(planned) else buckets or default_buckets(spark)
         self.named = all(sources[name.lower()].named for name in self.entrances)
         self.late_schema = late_schema(*(p.node.schema for p in self.entrances.values()))
+
+    @cached_property
+    def _whole(self) -> Physical:
+        """The plan with the rows of its tables, as workers are given it."""
+        return with_rows(self.planned, self.tables)
 
     def settings(self) -> dict[str, str]:
         """What the session must be set to while the query starts, see `serving`."""
@@ -106,7 +114,7 @@ class Hosted:
         self, packed: DataFrame, stage: int, given: str, folders: Mapping[str, Staging] | None = None
     ) -> DataFrame:
         return packed.groupBy("bucket").transformWithStateInPandas(
-            GraphProcessor(self.planned, self.catalog, self.buckets, stage, folders),
+            GraphProcessor(self._whole, self.catalog, self.buckets, stage, folders),
             outputStructType=given,
             outputMode="Append",
             timeMode="None",
@@ -114,7 +122,7 @@ class Hosted:
 
     def tagged_batch(self) -> DataFrame:
         """The same over bounded DataFrames, each stream taken as one batch and closed at its end."""
-        host = BatchHost(self.planned, self.catalog)
+        host = BatchHost(self._whole, self.catalog)
 
         def apply(table: pa.Table) -> pa.Table:
             return host(table)
@@ -140,7 +148,7 @@ class Hosted:
             if self.planned.stages:
                 assert self.home is not None
                 home = self.home.uri
-                mapper = JudgingMapper(self.planned, node, self.catalog, self.buckets, reader, self.late_schema, home)
+                mapper = JudgingMapper(self._whole, node, self.catalog, self.buckets, reader, self.late_schema, home)
             else:
                 mapper = Mapper(node, self.catalog, entrance.distribution.keys, self.buckets, reader)
             frames.append(read_with_made(source, made, self.catalog).mapInArrow(_function(mapper), PACKED))
