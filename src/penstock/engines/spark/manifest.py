@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from penstock.engines.spark.tables import with_no_rows
 from penstock.errors import CheckpointError
 from penstock.operators.state import FORMAT_VERSION, check_kind
 from penstock.plan.catalog import Catalog
@@ -30,7 +31,7 @@ STAGES = "stages"
 
 def manifest_of(planned: Physical, catalog: Catalog) -> dict[str, Any]:
     """The manifest of a query, but for the number of its buckets; it goes through JSON unchanged."""
-    described = QueryGraph(planned, Builder(catalog)).describe()
+    described = QueryGraph(with_no_rows(planned), Builder(catalog)).describe()
     return {"format": FORMAT_VERSION, **described, STAGES: stages_of(planned)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -82,6 +82,15 @@ def table_in_memory(spark: SparkSession, content: Batch) -> SparkTable:
 
 def with_rows(planned: Physical, tables: Mapping[str, SparkTable]) -> Physical:
     """A plan whose lookups have the rows of their tables, as these are now; each is collected once."""
+    return _with_contents(planned, lambda table: tables[table.name.lower()].collected())
+
+
+def with_no_rows(planned: Physical) -> Physical:
+    """A plan whose lookups find nothing, for whoever asks of its operators what they are."""
+    return _with_contents(planned, lambda table: table.schema.arrow.empty_table())
+
+
+def _with_contents(planned: Physical, content: Callable[[TableInfo], pa.Table]) -> Physical:
     found: dict[str, pa.Table] = {}
 
     def visit(at: Physical) -> Physical:
@@ -90,7 +99,7 @@ def with_rows(planned: Physical, tables: Mapping[str, SparkTable]) -> Physical:
         if isinstance(node, Lookup):
             name = node.table.name.lower()
             if name not in found:
-                found[name] = tables[name].collected()
+                found[name] = content(node.table)
             node = replace(node, table=replace(node.table, content=found[name]))
         return at if node is at.node else replace(at, node=node, inputs=inputs)
 
