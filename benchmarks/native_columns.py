@@ -25,7 +25,7 @@ from penstock.plan.planner import spark_streaming
 
 QUERY = "SELECT k, count(*) AS n, max({}) AS m [RANGE 10, SLIDE 10, WA ts] FROM s GROUP BY k"
 EXPRESSIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "v % 1000": lambda v: v % 1000,
+    "pmod(v, 1000)": lambda v: v % 1000,
     "CASE WHEN v > 500000 THEN v - 500000 ELSE v END": lambda v: np.where(v > 500_000, v - 500_000, v),
 }
 

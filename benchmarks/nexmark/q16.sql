@@ -1,7 +1,8 @@
 -- q16 Channel statistics
 -- asks: the same for each channel, with the last minute in which it had a bid.
--- here: once a day is over; the original corrects its answer with every bid.
-SELECT channel, date_trunc('day', ts) AS day, max(date_format(ts, 'HH:mm')) AS minute, count(*) AS total_bids,
+-- here: once a day is over; the original corrects its answer with every bid. It takes the greatest of the minutes as
+--   texts; within a day that is the minute of the last bid.
+SELECT channel, date_trunc('day', ts) AS day, date_format(max(ts), 'HH:mm') AS minute, count(*) AS total_bids,
        count(*) FILTER (WHERE price < 10000) AS rank1_bids,
        count(*) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_bids,
        count(*) FILTER (WHERE price >= 1000000) AS rank3_bids,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 
 import penstock as pk
 from penstock.errors import StreamError
-from penstock.model.time import Domain, show_ticks, usable
-from penstock.model.time_format import parse_format
+from penstock.model.columns import times_by_format
+from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, Domain, show_ticks, usable
+from penstock.model.time_format import EPOCHS, parse_format
 
 DDL = "ts timestamp, k string"
 SECONDS = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
@@ -139,6 +141,18 @@ def test_times_in_other_forms(form: str, value: Any, when: str) -> None:
     for source in ([{"ts": value, "k": "a"}], pa.table({"ts": [value], "k": ["a"]})):
         query, result = run(source, time_format=form)
         assert (result["ts"].to_pylist(), query.counts["dead"]) == ([want], 0)
+
+
+@pytest.mark.parametrize("form", ["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"])
+def test_whole_numbers_are_read_by_column_as_one_by_one(form: str) -> None:
+    how = parse_format(form)
+    ends = [int(Decimal(e) / Decimal(EPOCHS[form])) for e in (FIRST_TIMESTAMP, LAST_TIMESTAMP)]
+    near = [e + by for e in (*ends, 0) for by in (-1001, -1000, -1, 0, 1, 999, 1000, 1001)]
+    values = [v for v in (*near, -(2**63), 2**63 - 1) if -(2**63) <= v < 2**63]
+    column = pa.chunked_array([[*values, None]], pa.int64())
+    found = times_by_format(column, how).cast(pa.int64()).to_pylist()
+    assert found == [*(how.ticks(v) for v in values), None]
+    assert any(v is None for v in found[:-1]) == (form != "epoch_ns")
 
 
 @pytest.mark.parametrize(

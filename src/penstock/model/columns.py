@@ -47,7 +47,21 @@ def times_by_format(column: pa.ChunkedArray, form: TimeFormat) -> pa.ChunkedArra
     found = from_arrow_type(column.type)
     if found is None or found.name == "void":
         return pa.chunked_array([pa.nulls(len(column), TIMESTAMP.arrow)])
+    if form.is_epoch and found.is_integer:
+        return _counted(pc.cast(settled(column, found), pa.int64()), form)
     return _by_value([time_by_format(v, form) for v in _values(settled(column, found))], TIMESTAMP)
+
+
+def _counted(column: pa.ChunkedArray, form: TimeFormat) -> pa.ChunkedArray:
+    """Whole numbers that count from the epoch; those beyond the calendar are null."""
+    first, last = form.counts
+    within = pc.and_(pc.greater_equal(column, first), pc.less_equal(column, last))
+    up, down = form.exact
+    ticks = pc.multiply(pc.if_else(within, column, pa.scalar(None, pa.int64())), up)
+    if down > 1:
+        whole = pc.divide(ticks, down)
+        ticks = pc.subtract(whole, pc.cast(pc.less(ticks, pc.multiply(whole, down)), pa.int64()))
+    return pc.cast(ticks, TIMESTAMP.arrow)
 
 
 def time_by_format(value: Any, form: TimeFormat) -> int | None:

@@ -63,6 +63,18 @@ class TimeFormat:
         return self.regex is None
 
     @property
+    def exact(self) -> tuple[int, int]:
+        """Of a count, by what a whole number is multiplied and then divided to give ticks."""
+        return _EXACT[self.text]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The first and the last whole number that is within the calendar, as far as 64 bits go."""
+        up, down = self.exact
+        first, last = -(-FIRST_TIMESTAMP * down // up), (LAST_TIMESTAMP * down + down - 1) // up
+        return max(first, -(1 << 63)), min(last, (1 << 63) - 1)
+
+    @property
     def has_zone(self) -> bool:
         """Whether texts name their zone."""
         return self.regex is not None and "zone" in self.regex.groupindex
@@ -76,7 +88,7 @@ class TimeFormat:
         return ticks if ticks is not None and FIRST_TIMESTAMP <= ticks <= LAST_TIMESTAMP else None
 
     def _counted(self, value: Any) -> int | None:
-        up, down = _EXACT[self.text]
+        up, down = self.exact
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             return None
         if isinstance(value, float):

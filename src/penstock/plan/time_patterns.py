@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from penstock.errors import EvaluationError
 from penstock.model.text import civil_of, read_timestamp
-from penstock.model.time import DAY, FIRST_TIMESTAMP, HOUR, LAST_TIMESTAMP, MINUTE, SECOND
+from penstock.model.time import DAY, FIRST_TIMESTAMP, HOUR, LAST_TIMESTAMP, MICROSECOND, MINUTE, SECOND
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -127,6 +127,12 @@ def read(text: str, pattern: str) -> int:
         got=f"{text!r} as {pattern!r}",
         hint="guard it, for example with CASE WHEN x RLIKE '…' THEN …",
     )
+
+
+def finest(pattern: str) -> int:
+    """The length of the finest unit that a pattern writes, a day at the most."""
+    units = {"S": MICROSECOND, "s": SECOND, "m": MINUTE, "H": HOUR, "h": HOUR, "a": HOUR}
+    return min((units.get(part.text[0], DAY) for part in parse(pattern) if not isinstance(part, str)), default=DAY)
 
 
 def write(ticks: int, pattern: str) -> str:

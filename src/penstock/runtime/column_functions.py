@@ -21,12 +21,15 @@ from penstock.plan.expressions import Call, Column, Expression, Literal, walk
 from penstock.plan.fitting import overflow
 from penstock.plan.like import ESCAPE, linear_expression_of
 from penstock.plan.typing import common_type
+from penstock.runtime.column_decimals import decimal_column, keeps_digits
 from penstock.runtime.column_scalars import COLUMN_FORMS, HARMLESS, ColumnFunction, NotColumnar
 
 _CHECKED = {"add": "add_checked", "subtract": "subtract_checked", "multiply": "multiply_checked"}
 _COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _TEXT = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length"}
-_HARMLESS = frozenset({*_COMPARE, *_TEXT, *HARMLESS, "and", "or", "not", "is_null", "in", "like", "coalesce", "concat"})
+_HARMLESS = frozenset(
+    {*_COMPARE, *_TEXT, *HARMLESS, "and", "or", "not", "is_null", "in", "like", "coalesce", "concat", "case"}
+)
 
 
 def column_function(expression: Expression, schema: Schema) -> ColumnFunction | None:
@@ -39,11 +42,11 @@ def column_function(expression: Expression, schema: Schema) -> ColumnFunction | 
             scalar = _scalar(value, type_)
             return lambda table: scalar
         case Call(name=name, args=args, type=type_):
-            if name in ("and", "or", "coalesce") and not all(_is_harmless(a) for a in args[1:]):
+            if name in ("and", "or", "coalesce", "case") and not all(_is_harmless(a) for a in args[1:]):
                 return None
-            if any(a.type.is_decimal for a in args) or type_.is_decimal:
+            if (any(a.type.is_decimal for a in args) or type_.is_decimal) and not keeps_digits(expression):
                 return None
-            if any(a.type == VOID for a in args) and name not in ("and", "or", "not", "is_null"):
+            if any(a.type == VOID for a in args) and name not in ("and", "or", "not", "is_null", "case"):
                 return None  # Arrow's functions know no untyped null
             parts = [column_function(a, schema) for a in args]
             if any(p is None for p in parts):
@@ -67,7 +70,15 @@ def made_column(at: int) -> ColumnFunction:
 
 
 def _is_harmless(expression: Expression) -> bool:
-    return all(not isinstance(e, Call) or e.name in _HARMLESS for e in walk(expression))
+    calls = [e for e in walk(expression) if isinstance(e, Call)]
+    return all(e.name in _HARMLESS or keeps_digits(e) or _widens(e) for e in calls)
+
+
+def _widens(call: Call) -> bool:
+    """Whether it is a cast of whole numbers that changes none; a double may round them, as it does by rows."""
+    if call.name != "cast" or not call.args[0].type.is_integer:
+        return False
+    return call.type.name == "double" or (call.type.is_integer and call.type.bits >= call.args[0].type.bits)
 
 
 def _scalar(value: object, type_: DataType) -> pa.Scalar:
@@ -78,6 +89,8 @@ def _scalar(value: object, type_: DataType) -> pa.Scalar:
 
 def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction | None:
     types = [a.type for a in call.args]
+    if keeps_digits(call):
+        return decimal_column(call, parts)
     if name in _COMPARE:
         common = common_type(types[0], types[1])
         return _compare(_COMPARE[name], parts, common) if common is not None and common.name != "boolean" else None
@@ -99,6 +112,8 @@ def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction 
             return lambda table: pc.coalesce(*[p(table) for p in parts])
         case "concat":
             return lambda table: pc.binary_join_element_wise(*[p(table) for p in parts], "")
+        case "case":
+            return _case(parts, call.type)
         case "in":
             return _in(call, parts[0])
         case "like":
@@ -111,10 +126,7 @@ def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction 
                 call.type.arrow,
             )
         case "cast":
-            widens = types[0].is_integer and (
-                call.type.name == "double" or (call.type.is_integer and call.type.bits >= types[0].bits)
-            )
-            if widens:
+            if _widens(call):
                 return lambda table: pc.cast(parts[0](table), call.type.arrow, safe=False)
         case _:
             return None
@@ -179,6 +191,21 @@ def _checked(function: Callable[..., Any], left: Any, right: Any, type_: DataTyp
         return function(left, right)
     except pa.ArrowInvalid:
         raise overflow(type_, "the result") from None  # by rows it says which
+
+
+def _case(parts: list[ColumnFunction], type_: DataType) -> ColumnFunction:
+    """The value of the first condition that is true; null is not."""
+    *branches, otherwise = parts
+
+    def apply(table: pa.Table) -> Any:
+        safe = not type_.is_fractional
+        found = pc.cast(otherwise(table), type_.arrow, safe=safe)
+        for condition, value in reversed(list(zip(branches[::2], branches[1::2], strict=True))):
+            met = pc.fill_null(_bools(condition(table)), False)
+            found = pc.if_else(met, pc.cast(value(table), type_.arrow, safe=safe), found)
+        return found
+
+    return apply
 
 
 def _in(call: Call, value: ColumnFunction) -> ColumnFunction | None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.model.text import read_timestamp
 from penstock.model.time import MILLISECOND, SECOND
+from penstock.plan import time_patterns
 from penstock.plan.expressions import Call, Literal
 from penstock.plan.matching import linear_replacement, named, read_replacement
 from penstock.plan.regular_expressions import RegularExpression, parse
@@ -71,6 +72,23 @@ def _left(call: Call, parts: Parts) -> ColumnFunction | None:
     if length is None:
         return None
     return lambda table: pc.utf8_slice_codeunits(parts[0](table), start=0, stop=max(length, 0))
+
+
+def _split_part(call: Call, parts: Parts) -> ColumnFunction | None:
+    """Parts are counted from the front; one that is not there is empty."""
+    separator, number = _constant(call, 1), _constant(call, 2)
+    if not separator or number is None or number < 1:
+        return None
+
+    def apply(table: pa.Table) -> Any:
+        text = parts[0](table)
+        if isinstance(text, pa.Scalar):
+            raise NotColumnar
+        pieces = pc.split_pattern(text, pattern=separator, max_splits=number)
+        one = pc.list_slice(pieces, start=number - 1, stop=number, return_fixed_size_list=True)
+        return pc.if_else(pc.is_null(text), text, pc.fill_null(pc.list_element(one, 0), ""))
+
+    return apply
 
 
 def _searched(part: ColumnFunction, expression: RegularExpression) -> ColumnFunction:
@@ -142,6 +160,19 @@ def _logarithm(function: Callable[..., Any], divisor: float = 1.0) -> Callable[[
     return form
 
 
+def _remainder(call: Call, parts: Parts) -> ColumnFunction | None:
+    """Of whole numbers by a constant above zero; it has the sign of the dividend."""
+    divisor = _constant(call, 1)
+    if not call.type.is_integer or not isinstance(divisor, int) or divisor < 1:
+        return None
+
+    def apply(table: pa.Table) -> Any:
+        value, by = pc.cast(parts[0](table), call.type.arrow), pa.scalar(divisor, call.type.arrow)
+        return pc.subtract(value, pc.multiply(pc.divide(value, by), by))
+
+    return apply
+
+
 # Times
 
 
@@ -192,6 +223,41 @@ def _counted(unit: int) -> Callable[[Call, Parts], ColumnFunction | None]:
     return lambda call, parts: lambda table: _whole(pc.cast(parts[0](table), pa.int64()), unit)
 
 
+def _from_count(unit: int) -> Callable[[Call, Parts], ColumnFunction | None]:
+    """A time from a count of units, of which there may be too many."""
+
+    def form(call: Call, parts: Parts) -> ColumnFunction | None:
+        def apply(table: pa.Table) -> Any:
+            try:
+                ticks = pc.multiply_checked(pc.cast(parts[0](table), pa.int64()), pa.scalar(unit, pa.int64()))
+            except pa.ArrowInvalid:
+                raise NotColumnar from None  # by rows the error says which
+            return pc.cast(ticks, call.type.arrow)
+
+        return apply
+
+    return form
+
+
+def _date_format(call: Call, parts: Parts) -> ColumnFunction | None:
+    """As by rows, once for each different time of the finest unit that the pattern writes."""
+    pattern = _constant(call, 1)
+    if pattern is None:
+        return None
+    unit, time = time_patterns.finest(pattern), within_calendar(parts[0])
+
+    def apply(table: pa.Table) -> Any:
+        value = time(table)
+        if isinstance(value, pa.Scalar):
+            raise NotColumnar
+        whole = pc.multiply(_whole(pc.cast(value, pa.int64()), unit), unit)
+        found = whole.combine_chunks().dictionary_encode()
+        written = [time_patterns.write(ticks, pattern) for ticks in found.dictionary.to_pylist()]
+        return pc.take(pa.array(written, pa.string()), found.indices)
+
+    return apply
+
+
 Form = Callable[[Call, Parts], ColumnFunction | None]
 
 COLUMN_FORMS: dict[str, Form] = {
@@ -203,10 +269,12 @@ COLUMN_FORMS: dict[str, Form] = {
     "rtrim": _trim(pc.utf8_rtrim),
     "replace": _replace,
     "left": _left,
+    "split_part": _split_part,
     "reverse": lambda call, parts: lambda table: pc.utf8_reverse(parts[0](table)),
     "rlike": _rlike,
     "regexp_extract": _extract,
     "regexp_replace": _regexp_replace,
+    "modulo": _remainder,
     "ln": _logarithm(pc.ln),
     "log10": _logarithm(pc.log10),
     "log2": _logarithm(pc.ln, math.log(2)),
@@ -221,9 +289,17 @@ COLUMN_FORMS: dict[str, Form] = {
     "weekday": _part(pc.day_of_week),
     "weekofyear": _part(pc.iso_week),
     "date_trunc": _truncate,
+    "date_format": _date_format,
+    "timestamp_micros": _from_count(1),
+    "timestamp_millis": _from_count(MILLISECOND),
+    "timestamp_seconds": _from_count(SECOND),
     "unix_micros": _counted(1),
     "unix_millis": _counted(MILLISECOND),
     "unix_seconds": _counted(SECOND),
 }
-HARMLESS = frozenset(COLUMN_FORMS) - {"date_trunc"}
+HARMLESS = frozenset(COLUMN_FORMS) - {
+    "date_trunc",
+    "date_format",
+    *(f"timestamp_{u}" for u in ("micros", "millis", "seconds")),
+}
 """Those that have a value for all values of their arguments."""

@@ -1,11 +1,11 @@
 """What Spark computes of rows before they go to Python: expressions that Python could only evaluate row by row.
 
 Where a plan is cut, rows go to Python once, to be judged, whatever else is done with them, and most expressions are
-evaluated there by column, which costs no more than in Spark's generated code. Some have no columnar form: a remainder,
-a CASE, decimals, parts of text. Row by row these take about a microsecond each; in generated code they take next to
-nothing, and a column more crosses for some nanoseconds. So they are computed on this side, where Spark's answer is
-exactly ours (`attempts`): a value, and whether there is none. Rows without one are looked at again by the code that
-evaluates rows, which finds the reason.
+evaluated there by column, which costs no more than in Spark's generated code. Some have no columnar form: a remainder
+by a column, a CASE whose branches may fail, quotients of decimals, some parts of text. Row by row these take about a
+microsecond each; in generated code they take next to nothing, and a column more crosses for some nanoseconds. So they
+are computed on this side, where Spark's answer is exactly ours (`attempts`): a value, and whether there is none. Rows
+without one are looked at again by the code that evaluates rows, which finds the reason.
 """
 
 from __future__ import annotations
