@@ -1,7 +1,7 @@
 -- q9 Winning bids
 -- asks: the highest bid of each auction, and of several the earliest.
--- here: the original takes the first by ROW_NUMBER, which does not exist here. So max_by looks for the highest price, less
---   the time since the auction opened: with prices in steps of 100 seconds only the times of equal prices matter.
+-- here: the original takes the first by ROW_NUMBER, which does not exist here. So max_by looks for the highest price and,
+--   of equal ones, the earliest bid: a step of the price counts for more than the minute that an auction may last.
 SELECT a.id, a.itemName, a.initialBid, a.reserve, a.expires, a.seller, a.category, max(b.price) AS price,
        max_by(b.bidder, b.price * 100000 - (unix_millis(b.ts) - unix_millis(a.ts))) AS bidder,
        max_by(b.ts, b.price * 100000 - (unix_millis(b.ts) - unix_millis(a.ts))) AS bid_ts

@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from penstock.bench import scale_tables
+from penstock.bench.nexmark import queries_table
 
 RESULTS = Path("benchmarks/results")
-PAGES = (Path("README.md"), Path("docs/performance.md"), Path("docs/scale.md"), Path("docs/papers/lmerge.md"))
+PAGES = (
+    Path("README.md"), Path("docs/performance.md"), Path("docs/nexmark.md"), Path("docs/scale.md"),
+    Path("docs/papers/lmerge.md"),
+)  # fmt: skip
 BENCHES = ("windows", "latency", "memory", "queries")
 """Those whose claims the README makes; others have their claims beside their tables."""
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -105,6 +109,9 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "shapes-claims": lambda reports: claims_table(reports, ("shapes",)),
     "joins": lambda reports: rows_table(reports["joins"]["rows"]),
     "joins-claims": lambda reports: claims_table(reports, ("joins",)),
+    "nexmark": lambda reports: rows_table(reports["nexmark"]["rows"]),
+    "nexmark-claims": lambda reports: claims_table(reports, ("nexmark",)),
+    "nexmark-queries": lambda reports: queries_table(),
     "stages": lambda reports: rows_table([r for r in reports["stages"]["rows"] if "milliseconds" in r]),
     "stages-tasks": lambda reports: rows_table([r for r in reports["stages"]["rows"] if "milliseconds" not in r]),
     "stages-claims": lambda reports: claims_table(reports, ("stages",)),

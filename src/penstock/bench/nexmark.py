@@ -62,6 +62,12 @@ def queries() -> list[NexmarkQuery]:
     return sorted((NexmarkQuery.read(p) for p in home().glob("q*.sql")), key=lambda q: int(q.name[1:]))
 
 
+def queries_table() -> str:
+    """What each asks and how it is written here."""
+    lines = ["| query | asks | here |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {q.name} {q.title} | {q.asks} | {q.here} |" for q in queries())])
+
+
 def by_duckdb(query: NexmarkQuery, events: pa.Table) -> pa.Table:
     """What DuckDB answers, which has all events before it."""
     import duckdb

@@ -79,6 +79,12 @@ def _joins(rows: int, master: str, say: Say) -> Report:
     return in_process.with_more(JoinStreamsBench(_session(master), max(rows // 32, 1000), say).run())
 
 
+def _nexmark(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.nexmark_rates import NexmarkBench
+
+    return NexmarkBench(max(rows // 4, 10_000), say).run()
+
+
 def _scale(rows: int, master: str, say: Say) -> Report:
     from penstock.bench.scale import ScaleBench
 
@@ -93,6 +99,7 @@ BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "shapes": _shapes,
     "stages": _stages,
     "joins": _joins,
+    "nexmark": _nexmark,
     "scale": _scale,
 }
 

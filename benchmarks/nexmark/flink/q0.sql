@@ -1,0 +1,1 @@
+SELECT auction, bidder, price, ms AS ts, channel FROM bid
