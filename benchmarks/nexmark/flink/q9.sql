@@ -7,7 +7,7 @@ FROM auction a JOIN bid b
 SELECT id, itemName, initialBid, reserve, expires, seller, category, price, bidder, bid_ts
 FROM (
     SELECT *, ROW_NUMBER() OVER (
-        PARTITION BY window_start, window_end, id ORDER BY price DESC, bid_ts, bidder DESC) AS place
+        PARTITION BY window_start, window_end, id ORDER BY price DESC, bid_ts, bidder) AS place
     FROM TABLE(TUMBLE(TABLE pairs, DESCRIPTOR(ts), INTERVAL '0.001' SECOND))
 )
 WHERE place <= 1
