@@ -113,6 +113,36 @@ def test_conditions_on_the_times_are_a_band(condition: str, near: Band) -> None:
         assert join.condition is None
 
 
+WINDOWS = "(SELECT k, count(*) AS n [RANGE 10, SLIDE 5, WA t] FROM x GROUP BY k)"
+INSTANTS = "(SELECT t AS at, k, count(*) AS n FROM y GROUP BY t, k)"
+
+
+@pytest.mark.parametrize(
+    ("relations", "condition", "on", "near"),
+    [
+        (f"{WINDOWS} a, y b", "b.t BETWEEN a.window_start AND a.window_start + 9", ("window_end", "t"), Band(-10, -1)),
+        (f"y a, {WINDOWS} b", "a.t + 3 = b.window_start", ("t", "window_end"), Band(13, 13)),
+        (f"x a, {INSTANTS} b", "a.t = b.at", ("t", "window_end"), Band(1, 1)),
+        (f"(SELECT at + 2 AS later, n FROM {INSTANTS}) a, x b", "a.later = b.t", ("__time", "t"), Band(1, 1)),
+        (f"{WINDOWS} a, {WINDOWS} b", "a.window_start = b.window_start", ("window_end", "window_end"), Band(0, 0)),
+    ],
+)
+def test_starts_of_windows_and_instants_are_as_near_as_their_ends(
+    relations: str, condition: str, on: tuple[str, str], near: Band
+) -> None:
+    (join,) = joins(f"SELECT 1 AS one FROM {relations} WHERE {condition}")
+    assert (join.on, join.near) == (on, near)
+    assert join.condition is None
+
+
+def test_a_key_of_a_longer_window_is_at_no_fixed_distance() -> None:
+    with pytest.raises(QueryError, match="Nothing says how far apart"):
+        joins(
+            "SELECT 1 AS one FROM (SELECT w, count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM x GROUP BY w) a, y b "
+            "WHERE a.w = b.t"
+        )
+
+
 def test_a_window_on_one_side_only_is_of_that_side() -> None:
     (join,) = joins("SELECT x.v FROM x [RANGE 5, WA t], y WHERE x.k = y.k")
     assert join.near == Band(0, 5)  # x is joined for 5 after it came, y as it comes

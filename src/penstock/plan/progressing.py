@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penstock.plan.aggregate_nodes import WindowAggregate
 from penstock.plan.expressions import Call, Column, Expression, columns_in, renamed, substitute
-from penstock.plan.monotone import rises_with, turns
+from penstock.plan.monotone import rises_with, stretches, turns
 from penstock.plan.nodes import Distinct, Join, Lookup, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
 from penstock.plan.useful import EVERY, Useful, useful_below
+from penstock.plan.windows import SlidingWindow
 
 Wanted = dict[str, Useful]
 """Per attribute that somebody can use bounds of, the step and origin of those that are of use."""
@@ -99,6 +101,32 @@ def _derived_column(node: Node, name: str) -> Expression | None:
             places = [dict(zip(b.schema.names, names, strict=True)) for b in branches]
             alike = {None if e is None else renamed(e, own) for e, own in zip(each, places, strict=True)}
             return alike.pop() if len(alike) == 1 else None
+        case _:
+            return None
+
+
+def distance(node: Node, name: str) -> tuple[str, int] | None:
+    """The attribute from which a column is always the same number of ticks away, and how many; None if none is known.
+
+    Such are the start of a window, beside its end, and the instant of a window of one tick that is grouped by.
+    """
+    if name in progressing(node):
+        return name, 0
+    match node:
+        case Select(input=below):
+            return distance(below, name)
+        case WindowAggregate(window=SlidingWindow() as window, keys=keys):
+            if name == "window_start":
+                return str(node.schema.time), -window.range
+            is_instant = name == window.attribute and name in keys and window.range == window.slide == 1
+            return (str(node.schema.time), -1) if is_instant else None
+        case Project(input=below, columns=columns):
+            moved = stretches(dict(columns)[name])
+            found = distance(below, moved.attribute) if moved is not None and moved.length == 1 else None
+            if moved is None or found is None:
+                return None
+            kept = [c for c, e in columns if isinstance(e, Column) and e.name == found[0] and c in progressing(node)]
+            return (kept[0], found[1] + moved.shift) if kept else None
         case _:
             return None
 

@@ -28,7 +28,7 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import Call, Column, Expression, balanced, columns_in, conjunction, renamed
 from penstock.plan.join_nodes import Band, Join, JoinKind, Near, SameWindow
 from penstock.plan.nodes import Node, Select
-from penstock.plan.progressing import progressing
+from penstock.plan.progressing import distance, progressing
 from penstock.plan.typing import common_type
 from penstock.plan.windows import SlidingWindow
 from penstock.sql.aggregate_names import aggregate_name
@@ -284,12 +284,24 @@ class JoinBinder:
         if by_clause is not None:
             near, on = by_clause
             return near, on, []
-        found = differences(conditions, lefts, rights)
-        for on, (known, said) in found.items():
-            if known.low is not None and known.high is not None:
-                self._check_band(known, at)
-                return Band(known.low, known.high), on, said
+        found = {}
+        for known_as in (None, self._distances(left, names, at)):
+            found = differences(conditions, lefts, rights, known_as)
+            for on, (known, said) in found.items():
+                if known.low is not None and known.high is not None:
+                    self._check_band(known, at)
+                    return Band(known.low, known.high), on, said
         raise self._unbounded(left, names, at, {on: known for on, (known, _) in found.items()})
+
+    def _distances(self, left: Node, names: list[str], at: int) -> dict[str, tuple[str, int]]:
+        """Columns of both sides that are attributes with something added, such as the start of a window."""
+        found: dict[str, tuple[str, int]] = {}
+        for node, called in ((left, names), (self.operands[at].node, self.operands[at].names)):
+            for own, name in zip(node.schema.names, called, strict=True):
+                known = distance(node, own)
+                if known is not None:
+                    found[name] = called[node.schema.index(known[0])], known[1]
+        return found
 
     def _check_band(self, known: Difference, at: int) -> None:
         if known.low is not None and known.high is not None and known.low > known.high:

@@ -54,14 +54,20 @@ def split(predicate: Expression) -> list[Expression]:
 
 
 def differences(
-    conditions: Iterable[Expression], lefts: Collection[str], rights: Collection[str]
+    conditions: Iterable[Expression],
+    lefts: Collection[str],
+    rights: Collection[str],
+    known_as: Mapping[str, tuple[str, int]] | None = None,
 ) -> dict[tuple[str, str], tuple[Difference, list[Expression]]]:
-    """By attributes of left and right, what conditions say of their difference, and which conditions say it."""
+    """By attributes of left and right, what conditions say of their difference, and which conditions say it.
+
+    Other columns may be known as an attribute and the ticks that are added to it.
+    """
     found: dict[tuple[str, str], tuple[Difference, list[Expression]]] = {}
     for condition in conditions:
         if not isinstance(condition, Call) or condition.name not in _TURNED:
             continue
-        one, other = map(_sum, condition.args)
+        one, other = (_sum(arg, known_as or {}) for arg in condition.args)
         if one is None or other is None:
             continue
         apart, name = one.plus(other, -1), condition.name  # compared with nothing
@@ -93,15 +99,16 @@ def _bounds(name: str, by: int) -> tuple[int | None, int | None]:
             return by, by
 
 
-def _sum(expression: Expression) -> _Sum | None:
+def _sum(expression: Expression, known_as: Mapping[str, tuple[str, int]]) -> _Sum | None:
     """Attributes and constants that are added up; None if it is something else."""
     match expression:
         case Column(name=name):
-            return _Sum({name: 1}, 0)
+            attribute, ticks = known_as.get(name, (name, 0))
+            return _Sum({attribute: 1}, ticks)
         case Literal(value=int() as ticks) if not isinstance(ticks, bool):
             return _Sum({}, ticks)
         case Call(name="add" | "time_add" | "subtract", args=(first, second)):
-            one, other = _sum(first), _sum(second)
+            one, other = _sum(first, known_as), _sum(second, known_as)
             sign = -1 if expression.name == "subtract" else 1
             return None if one is None or other is None else one.plus(other, sign)
         case _:
