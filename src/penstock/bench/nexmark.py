@@ -48,9 +48,10 @@ class NexmarkQuery:
         assert parts is not None, path
         return NexmarkQuery(**parts.groupdict(), sql=text[comment.end() :])
 
-    def script(self, events: Any) -> Script:
-        """The streams and the query, over events."""
-        return Flow().sql((home() / "streams.sql").read_text() + self.sql, sources={"events": events})
+    def script(self, events: Any, flow: Flow | None = None) -> Script:
+        """The streams and the query, over events; in-process, unless a flow is given."""
+        text = (home() / "streams.sql").read_text() + self.sql
+        return (flow or Flow()).sql(text, sources={"events": events})
 
     def elsewhere(self, engine: str) -> Path:
         """The same question in the words of another engine."""
