@@ -46,6 +46,7 @@ def rows(table: pa.Table, names: list[str]) -> list[tuple[object, ...]]:
 
 
 def compare(query: nexmark.NexmarkQuery, events: pa.Table) -> int:
+    pytest.importorskip("duckdb", reason="DuckDB is only installed for benchmarks")
     script = query.script(events)
     found, expected = script.collect(), nexmark.by_duckdb(query, events)
     assert script.query.counts["on_time"] == events.num_rows
