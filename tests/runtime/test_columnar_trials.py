@@ -95,3 +95,15 @@ def test_a_run_of_several_queries_is_taken_up_with_the_algorithms_that_it_had(mo
     found = {name: rows_in([out for n, out in outputs if n == name]) for name in plans}
     assert sorted(row[3:] for row in found["d"] if row[0] == 2) == [(0, 3), (1, 3)]
     assert sorted(row[3:] for row in found["c"] if row[0] == 2) == [(0, 8), (1, 7)]
+
+
+def test_a_sum_of_floats_may_begin_with_nothing_but_nulls() -> None:
+    """Two batches of one pane: in the first there is no value, and other groups of the second have theirs in full."""
+    flow = pk.Flow().stream("s", [], time="ts", schema="ts bigint, a int, x double", progress=pk.bounded(1000))
+    query: Any = flow.query("SELECT a, sum(x) AS s, avg(x) AS m [RANGE 10, SLIDE 10, WA ts] FROM s GROUP BY a")
+    execution = query.execution()
+    schema = schema_of([("ts", "bigint"), ("a", "int"), ("x", "double")], "ts")
+    outputs: list[Any] = []
+    for group, value in ((0, None), (1, 0.3125)):
+        outputs += execution.feed("s", Batch(schema, table=Batch(schema, [(1, group, value)] * 40).table))
+    assert rows_in(outputs + execution.close()) == [(0, 0, 10, 0, None, None), (0, 0, 10, 1, 12.5, 0.3125)]

@@ -122,7 +122,8 @@ class Measure:
             return gathered(slots, size, values, known)
         total = self.neutral(size, wide=wide)
         if self.kind == "sum" and self.is_float:
-            return np.bincount(slots, weights=values, minlength=size)
+            # Of no values at all numpy makes integers.
+            return np.bincount(slots, weights=values, minlength=size).astype(np.float64, copy=False)
         with np.errstate(invalid="ignore"):  # NaN is a value here
             self._ufunc.at(total, slots, values.astype(object) if total.dtype == object else values)
         return total
