@@ -12,7 +12,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.frontier import Frontier
 from penstock.model.progress import punctuated
-from penstock.operators.joins import oa_join
+from penstock.operators.joins import finding, oa_join
 from penstock.operators.joins.oa_join import OAJoin
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from tests.runtime.joins import SCHEMA, JoinCase, join_cases, run
@@ -21,7 +21,7 @@ from tests.runtime.joins import SCHEMA, JoinCase, join_cases, run
 @pytest.mark.parametrize("form", ["rows", "arrow"])
 @given(case=join_cases(), most=st.sampled_from([1, 3, 1000]), few=st.sampled_from([0, 3, 100]))
 def test_the_tdb_is_the_oracles(form: str, case: JoinCase, most: int, few: int) -> None:
-    with mock.patch.multiple(oa_join, MOST=most, FEW_CODES=0, FEW_ROWS=few):
+    with mock.patch.multiple(finding, MOST=most), mock.patch.object(oa_join, "FEW_ROWS", few):
         execution = case.execution()
         outputs = run(execution, case.inputs(form))
     expected = case.outcome()

@@ -17,9 +17,12 @@ from penstock.bench import scale_tables
 from penstock.bench.nexmark import queries_table
 
 RESULTS = Path("benchmarks/results")
-PAGES = (
-    Path("README.md"), Path("docs/performance.md"), Path("docs/nexmark.md"), Path("docs/scale.md"),
-    Path("docs/papers/lmerge.md"),
+PAGES = tuple(
+    Path(page)
+    for page in (
+        "README.md", "docs/performance.md", "docs/nexmark.md", "docs/scale.md", "docs/papers/lmerge.md",
+        "docs/papers/window-queries.md",
+    )
 )  # fmt: skip
 BENCHES = ("windows", "latency", "memory", "queries")
 """Those whose claims the README makes; others have their claims beside their tables."""
@@ -98,6 +101,19 @@ def _figure_table(figure: str, reports: Mapping[str, Any]) -> str:
     return rows_table([{k: v for k, v in r.items() if k != "figure"} for r in rows])
 
 
+def _compared_table(figure: str, reports: Mapping[str, Any]) -> str:
+    """What is measured, for each of the joins that a figure compares beside each other, a line per band."""
+    rows = reports[f"window-queries-{figure}"]["rows"]
+    joins = list(dict.fromkeys(row["join"] for row in rows))
+    lines: dict[int, dict[str, Any]] = {}
+    for measure in ("memory, bytes", "median latency, ms", "time, s"):
+        for join in joins:
+            for row in rows:
+                if row["join"] == join and measure in row:
+                    lines.setdefault(row["n, s"], {"n, s": row["n, s"]})[f"{measure}: {join}"] = row[measure]
+    return rows_table(list(lines.values()))
+
+
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "claims": claims_table,
     "rates": rates_table,
@@ -124,6 +140,11 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "scale-pairs": scale_tables.pairs_table,
     "scale-buckets": scale_tables.buckets_table,
     "lmerge-claims": lambda reports: claims_table(reports, ("lmerge",)),
+    "joins-7-6": partial(_compared_table, "7-6"),
+    "joins-7-7": partial(_compared_table, "7-7"),
+    "joins-papers-claims": lambda reports: claims_table(reports, ("window-queries-7-6", "window-queries-7-7")),
+    "joins-9": lambda reports: rows_table(reports["window-queries-9"]["rows"]),
+    "joins-9-claims": lambda reports: claims_table(reports, ("window-queries-9",)),
     **{name: partial(_figure_table, title) for name, title in LMERGE.items()},
 }
 

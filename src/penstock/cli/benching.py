@@ -123,27 +123,51 @@ def run_bench(name: str, rows: int, master: str, *, as_json: bool, save: Path | 
         show(report)
 
 
-def run_papers(name: str, events: int, *, as_json: bool, save: Path | None) -> None:
-    """Run the experiments of one paper and show what they came to."""
-    if name != "lmerge":
-        raise StreamError("There are no experiments of that name.", got=name, hint="penstock papers lmerge")
+def _lmerge(events: int | None, figure: str | None, say: Say) -> list[Report]:
     from penstock.papers.lmerge import Experiments
+
+    if figure is not None:
+        raise StreamError("The experiments of this paper run together.", got=figure, hint="leave --figure out")
+    return [Experiments(events or 10_000, say).run()]
+
+
+def _window_queries(events: int | None, figure: str | None, say: Say) -> list[Report]:
+    from penstock.papers import adaptive_joins
+    from penstock.papers.window_joins import FIGURES, TUPLES, JoinExperiment
+
+    runs: dict[str, Callable[[], Report]] = {name: JoinExperiment(name, events or TUPLES, say).run for name in FIGURES}
+    runs["9"] = adaptive_joins.AdaptiveExperiment((events or 2 * adaptive_joins.ROWS) // 2, say).run
+    if figure is not None and figure not in runs:
+        raise StreamError("There is no such figure.", got=figure, hint=f"one of {', '.join(runs)}")
+    return [run() for name, run in runs.items() if figure in (name, None)]
+
+
+PAPERS = {"lmerge": _lmerge, "window-queries": _window_queries}
+
+
+def run_papers(name: str, events: int | None, figure: str | None, *, as_json: bool, save: Path | None) -> None:
+    """Run the experiments of one paper and show what they came to."""
+    if name not in PAPERS:
+        raise StreamError(
+            "There are no experiments of that name.", got=name, hint=f"penstock papers {' or '.join(PAPERS)}"
+        )
 
     def say(line: str) -> None:
         if not as_json:
             err.print(line, highlight=False)
 
-    report = Experiments(events, say).run()
+    reports = PAPERS[name](events, figure, say)
     if save is not None:
-        keep([report], save)
+        keep(reports, save)
     if as_json:
-        print_json(report.as_json())
-    else:
+        print_json(reports[0].as_json() if len(reports) == 1 else {r.name: r.as_json() for r in reports})
+        return
+    for report in reports:
         show(report)
 
 
 def keep(reports: list[Report], folder: Path) -> None:
-    """Each report as JSON, and the plot of the window benchmark, in a folder."""
+    """Each report as JSON, and the plots of those that have some, in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for report in reports:
         (folder / f"{report.name}.json").write_text(json.dumps(report.as_json(), indent=1) + "\n")
@@ -155,6 +179,10 @@ def keep(reports: list[Report], folder: Path) -> None:
             from penstock.papers.plots import plot_lmerge
 
             plot_lmerge(report.rows, folder)
+        if report.name.startswith("window-queries-7"):
+            from penstock.papers.plots import plot_joins
+
+            plot_joins(report.rows, folder / f"{report.name}.svg")
 
 
 def show(report: Report) -> None:

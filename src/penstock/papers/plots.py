@@ -1,4 +1,4 @@
-"""The pictures of the merge experiments, from the rows of their report."""
+"""The pictures of the papers' experiments, from the rows of their reports."""
 
 from __future__ import annotations
 
@@ -11,13 +11,36 @@ Rows = Sequence[dict[str, Any]]
 
 def plot_lmerge(rows: Rows, folder: Path) -> None:
     """Memory against inputs, adjusts by policy, and rates under bursts and congestion, one file each."""
+    _prepare()
+    _memory(rows, folder / "lmerge-memory.svg")
+    _chattiness(rows, folder / "lmerge-chattiness.svg")
+    _rates(rows, folder / "lmerge-rates.svg")
+
+
+def plot_joins(rows: Rows, path: Path) -> None:
+    """Memory, latency and time of joins against the width of the band, side by side."""
+    _prepare()
+    from matplotlib import pyplot as plt
+
+    shown = [
+        measure for measure in ("memory, bytes", "median latency, ms", "time, s") if all(measure in row for row in rows)
+    ]
+    figure, all_axes = plt.subplots(1, len(shown), figsize=(3.6 * len(shown), 3.2), squeeze=False)
+    for axes, measure in zip(all_axes[0], shown, strict=True):
+        for join in dict.fromkeys(row["join"] for row in rows):
+            points = [(row["n, s"], row[measure]) for row in rows if row["join"] == join]
+            axes.plot([p[0] for p in points], [p[1] for p in points], marker="o", label=join)
+        axes.set(xlabel="n, s", title=measure, ylim=(0, None))
+        axes.grid(visible=True, alpha=0.3)
+    all_axes[0][0].legend(frameon=False)
+    _save(figure, path)
+
+
+def _prepare() -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     mpl.rcParams["svg.hashsalt"] = "penstock"
-    _memory(rows, folder / "lmerge-memory.svg")
-    _chattiness(rows, folder / "lmerge-chattiness.svg")
-    _rates(rows, folder / "lmerge-rates.svg")
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -14,7 +14,9 @@ from penstock.model.elements import Punctuation, linear
 from penstock.model.frontier import Frontier
 from penstock.model.schema import Field, Schema, schema_of
 from penstock.model.time import END_OF_TIME
-from penstock.operators.joins import oa_join
+from penstock.operators.aggregates.word_table import hashed
+from penstock.operators.joins import finding, index, keys, oa_join
+from penstock.operators.joins.finding import Form
 from penstock.operators.joins.forms import Side
 from penstock.operators.joins.nearness import InWindow, Nearness, Within
 from penstock.operators.joins.oa_join import OAJoin
@@ -31,17 +33,18 @@ def pairs_of(side: Schema) -> Schema:
 
 
 KINDS = ["inner", "left", "right", "full", "semi", "anti"]
+FORMS: list[Form] = ["adaptive", "adaptive", "indexed", "scanned"]
 DOMAIN = np.arange(-20, 80)
 
 
-def join(kind: str, near: Nearness, side: Schema, *, keyed: bool) -> OAJoin:
+def join(kind: str, near: Nearness, side: Schema, *, keyed: bool, form: Form = "adaptive") -> OAJoin:
     keys = (1,) if keyed else ()
     left = Side(side, "ts", keys, kind in ("left", "full", "anti"))
     right = Side(side, "ts", keys, kind in ("right", "full"))
     of_pairs = kind not in ("semi", "anti")
     schema = pairs_of(side) if of_pairs else Schema(pairs_of(side).fields[:3], "l_ts")
     names = ("l_ts" if kind not in ("right", "full") else "", "r_ts" if kind in ("inner", "right") else "")
-    return OAJoin(schema, (left, right), near, Promised(*names, str(schema.time), of_pairs), kind)
+    return OAJoin(schema, (left, right), near, Promised(*names, str(schema.time), of_pairs), kind, form=form)
 
 
 def is_near(near: Nearness, left: int, right: int) -> bool:
@@ -120,13 +123,21 @@ def test_what_can_be_out_is_out_and_what_can_be_promised_is(kind: str) -> None:
 
 def check(kind: str, near: Nearness, source: random.Random, *, keyed: bool) -> None:
     side = rows_of_a_side(source.choice(["bigint", "timestamp"]))
-    operator, expected = join(kind, near, side, keyed=keyed), Expected(kind, near, keyed=keyed)
+    form: Form = source.choice(FORMS)
+    operator, expected = join(kind, near, side, keyed=keyed, form=form), Expected(kind, near, keyed=keyed)
     out: Counter[Row] = Counter()
     promised = Frontier()
     reached = [0, 0]
-    few = {"MOST": [1, 5, 1000], "FEW_CODES": [0, 1000], "FEW_ROWS": [0, 2, 9]}
+    few = {"MOST": [1, 5, 1000], "SCANS": [0, 2, 4]}
     chosen = {name: source.choice(values) for name, values in few.items()}
-    with mock.patch.multiple(oa_join, **chosen):
+    bits = source.choice([0, 1, 64])  # of hashes; with few, keys that differ have the same
+    with (
+        mock.patch.multiple(finding, **chosen),
+        mock.patch.object(oa_join, "FEW_ROWS", source.choice([0, 0, 2, 9])),
+        mock.patch.object(keys, "hashed", lambda words: hashed(words) >> np.uint64(63) << np.uint64(63) if bits == 1
+                          else hashed(words) * np.uint64(bits > 0)),
+        mock.patch.multiple(index, MANY=source.choice([0, 4096]), LEAST_BITS=source.choice([32, 61])),
+    ):  # fmt: skip
         for number in range(source.randint(5, 25)):
             port = source.randint(0, 1)
             reached[port] += source.randint(0, 4)

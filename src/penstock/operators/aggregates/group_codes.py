@@ -42,7 +42,7 @@ class GroupCodes:
         """`schema` is that of the key columns alone."""
         self.schema = schema
         self._types = [f.type.arrow for f in schema.fields]
-        self._texts = [None if _is_word(t) else TextCodes(_text_type(t)) for t in self._types]
+        self._texts = [None if is_word(t) else TextCodes(_text_type(t)) for t in self._types]
         self._alone = self._texts[0] if len(self._texts) == 1 else None
         self._are_words = bool(self._types) and all(_is_whole(t) for t in self._types)
         self._rows = WordTable(max(len(self._types), 1))
@@ -137,16 +137,16 @@ class GroupCodes:
         """The words of a column, and where it is null, if there is no word for that; None if nowhere."""
         texts = self._texts[at]
         if texts is not None:
-            whole = _one_chunk(column)
+            whole = one_chunk(column)
             if _is_constant(whole):
-                return np.full(len(whole), texts.encode(_as_text(whole[:1]), adds=adds)[0]), None
+                return np.full(len(whole), texts.encode(as_text(whole[:1]), adds=adds)[0]), None
             if _are_different(whole):
-                return texts.encode(_as_text(whole), adds=adds), None
+                return texts.encode(as_text(whole), adds=adds), None
             values, indices = _distinct(whole)
-            return texts.encode(_as_text(values), adds=adds)[indices], None
+            return texts.encode(as_text(values), adds=adds)[indices], None
         if not column.null_count:
-            return _words_of(column), None
-        return _words_of(pc.fill_null(column, _zero(column.type))), _booleans(pc.is_null(column))
+            return words_of(column), None
+        return words_of(pc.fill_null(column, _zero(column.type))), _booleans(pc.is_null(column))
 
     def _nulls(self, at: int) -> Array:
         """Per group whether a key is null."""
@@ -189,7 +189,7 @@ class GroupCodes:
     def _fill(self, columns: Sequence[Column], groups: int) -> None:
         """Where there are none yet: groups of which no two are the same get codes in their order."""
         if self._alone is not None:
-            self._alone.fill(_as_text(_one_chunk(columns[0])))
+            self._alone.fill(as_text(one_chunk(columns[0])))
         elif groups:
             self._rows.fill(self._words(columns, adds=True) if columns else [np.zeros(groups, np.int64)])
 
@@ -214,7 +214,7 @@ class GroupCodes:
         return GroupCodes.of(schema, *(([], data) if isinstance(data, int) else (data.columns, data.num_rows)))
 
 
-def _is_word(arrow: pa.DataType) -> bool:
+def is_word(arrow: pa.DataType) -> bool:
     """Whether a value fits a word as it is."""
     is_number = pa.types.is_signed_integer(arrow) or pa.types.is_boolean(arrow) or pa.types.is_floating(arrow)
     return bool(is_number or pa.types.is_date32(arrow) or pa.types.is_timestamp(arrow))
@@ -225,7 +225,8 @@ def _is_whole(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(arrow) or pa.types.is_timestamp(arrow))
 
 
-def _words_of(column: Column) -> Array:
+def words_of(column: Column) -> Array:
+    """The words of a column that has no nulls; equal values have the same."""
     arrow = column.type
     if pa.types.is_timestamp(arrow):
         return ticks_of(column)
@@ -251,11 +252,13 @@ def _text_type(arrow: pa.DataType) -> pa.DataType:
     return arrow if pa.types.is_binary(arrow) else pa.string()
 
 
-def _as_text(values: pa.Array) -> pa.Array:
+def as_text(values: pa.Array) -> pa.Array:
+    """Values of which none fits a word, as text or bytes."""
     return values if pa.types.is_binary(values.type) else values.cast(pa.string())
 
 
-def _one_chunk(column: Column) -> pa.Array:
+def one_chunk(column: Column) -> pa.Array:
+    """A column in one piece."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -120,6 +120,12 @@ class TextCodes:
         return self._kept().take(pa.array(codes, mask=None if self._null == UNKNOWN else codes == self._null))
 
 
+def text_hashes(texts: pa.Array) -> Array:
+    """A number for each text, or bytes, of which none is null."""
+    large = pa.large_binary() if pa.types.is_binary(texts.type) else pa.large_string()
+    return hashed(*_parts(texts.cast(large))).view(np.int64)
+
+
 def _parts(texts: pa.Array) -> tuple[Array, Array]:
     """Where each text begins and the last one ends, and the bytes: of these texts alone, which may be some of many."""
     _, offsets, data = texts.buffers()

@@ -110,7 +110,7 @@ class WordTable:
         known, rows = len(self), len(words[0])
         for kept, given in zip(self.words, words, strict=True):
             kept.append(given)  # until all are found, a row that is new has the code of its own place
-        batch = _Rows(words, _hashed(words), np.empty(rows, np.int64), known)
+        batch = _Rows(words, hashed(words), np.empty(rows, np.int64), known)
         if known + rows > self._most:
             empty = np.count_nonzero(self._places[self._first_places(batch.hashes)] < 0)
             if known + empty > self._most:
@@ -192,7 +192,7 @@ class WordTable:
     def _find(self, words: Sequence[Array]) -> Array:
         """The code of every row, `UNKNOWN` if it has none."""
         found, waiting = np.empty(len(words[0]), np.int64), np.arange(len(words[0]))
-        places = self._first_places(_hashed(words))
+        places = self._first_places(hashed(words))
         while len(waiting):
             held = self._places[places]
             found[waiting] = held
@@ -230,7 +230,7 @@ class WordTable:
     def _rebuild(self, size: int, codes: Array) -> Array:
         """A table of another size, for these codes; where they are in it."""
         self._places = np.full(size, UNKNOWN, np.int32)
-        places = self._first_places(_hashed([w.values[codes] for w in self.words]))
+        places = self._first_places(hashed([w.values[codes] for w in self.words]))
         waiting = np.arange(len(codes))
         while len(waiting):
             at, own = places[waiting], codes[waiting]
@@ -260,7 +260,7 @@ def _room_for(rows: int) -> int:
     return max(_LEAST, 1 << (2 * rows + 1).bit_length())
 
 
-def _hashed(words: Sequence[Array]) -> Array:
+def hashed(words: Sequence[Array]) -> Array:
     """A number for each row, any bits of which are as good as others."""
     mixed: Array = (words[0].view(np.uint64) ^ SEED) * _MIX
     for word in words[1:]:

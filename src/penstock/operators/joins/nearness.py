@@ -28,6 +28,11 @@ class Within:
     low: int
     high: int
 
+    @property
+    def width(self) -> int:
+        """How far apart the times of partners of one row can be."""
+        return self.high - self.low
+
     def partners(self, side: int, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The first and the last time of the other side that rows of one side can meet."""
         if side == LEFT:

@@ -8,8 +8,8 @@ when. Pairs come out at once and in no order.
 What comes out is promised as early as the inputs allow (`promised`).
 
 Rows that come in large batches are kept as runs (`runs`), those that come a few at a time as they are (`loose`). In
-runs, keys are small numbers (`GroupCodes`), made anew when most of them are of no row any more. State: the runs and the
-loose rows of each side, and the inputs' bounds. Codes are not kept: they follow from the rows.
+which form runs are kept, and how partners are found among them, is decided as the inputs go (`finding`). State: the
+runs and the loose rows of each side, and the inputs' bounds. Indexes are not kept: they follow from the rows.
 """
 
 from __future__ import annotations
@@ -27,19 +27,15 @@ from penstock.model.frontier import Frontier
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
-from penstock.operators.aggregates.group_codes import GroupCodes
+from penstock.operators.joins.finding import Finding, Form
 from penstock.operators.joins.forms import Condition, Forms, Side
 from penstock.operators.joins.loose import Key, Loose, LooseRows
 from penstock.operators.joins.nearness import LEFT, RIGHT, Nearness
 from penstock.operators.joins.promised import Promised
-from penstock.operators.joins.runs import Run, joined, pairs
+from penstock.operators.joins.runs import Run, joined
 from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.operators.state import PROMISES
 
-MOST = 1 << 18
-"""About so many pairs come out at once."""
-FEW_CODES = 4096
-"""So many codes are kept, whether they are of rows or not."""
 FEW_ROWS = 32
 """A batch of no more rows is joined row by row."""
 BOTH = (LEFT, RIGHT)
@@ -70,8 +66,9 @@ class OAJoin(Operator):
         promised: Promised,
         kind: str,
         condition: Condition | None = None,
+        form: Form = "adaptive",
     ) -> None:
-        """`kind` is that of the logical join."""
+        """`kind` is that of the logical join; `form` is how rows are kept, see `finding`."""
         super().__init__(schema)
         self.sides, self.near, self.promised = sides, near, promised
         self.is_semi, self.is_of_pairs = kind == "semi", kind not in ("semi", "anti")
@@ -80,11 +77,7 @@ class OAJoin(Operator):
         """Of each side, whether it counts which of its rows have met one."""
         self.asks_all = condition is not None and condition.may_fail
         """Whether every pair is asked, so that which of them fail does not depend on who came first."""
-        self._codes = self._no_codes()
-
-    def _no_codes(self) -> GroupCodes:
-        side = self.sides[LEFT]
-        return GroupCodes(Schema(tuple(side.schema.fields[i] for i in side.keys)))
+        self.finding = Finding(sides, near, form)
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Join a batch with what the other side keeps, then keep what may still be met."""
@@ -109,21 +102,17 @@ class OAJoin(Operator):
     # Many rows
 
     def _as_run(self, port: int, table: pa.Table) -> Run:
-        run = Run(table, self.sides[port].times(table), np.zeros(table.num_rows, np.bool_))
-        return run.code(self._encode(port, table), self._codes)
-
-    def _encode(self, port: int, table: pa.Table) -> np.ndarray:
-        return self._codes.encode([table.column(i) for i in self.sides[port].keys], table.num_rows)
+        return Run(table, self.sides[port].times(table), np.zeros(table.num_rows, np.bool_))
 
     def _join(self, port: int, run: Run, known: Bounds) -> Outputs:
         """The pairs of a batch and the runs of the other side."""
-        order = run.order
-        first, last = self.near.partners(port, run.times[order])
-        codes = run.codes[order]
+        if not known.runs[1 - port]:
+            return
+        probe = self.finding.came(port, run)
         for number in known.runs[1 - port]:
-            other = self._run(number, 1 - port)
-            for own, places in pairs(*other.find(codes, first, last), MOST):
-                yield from self._met(port, run, order[own], (number, other), other.order[places])
+            other = self._run(number)
+            for own, places in self.finding.partners(probe, other):
+                yield from self._met(port, run, own, (number, other), places)
 
     def _met(self, port: int, run: Run, own: np.ndarray, kept: tuple[int, Run], places: np.ndarray) -> Outputs:
         """Rows of a batch that meet rows of a run of the other side, place by place."""
@@ -166,15 +155,26 @@ class OAJoin(Operator):
             self._add(port, run if open_.all() else run.kept(open_), known)
 
     def _add(self, port: int, run: Run, known: Bounds) -> None:
-        """Keep a run; those before it that are not larger than twice its size become one with it."""
+        """Keep a run; those before it that are not larger than twice its size become one with it.
+
+        Runs that would then be of a long time stay apart, since they are given up, and looked at, one by one.
+        """
         numbers, merged = known.runs[port], [run]
-        size = len(run)
-        while numbers and len(before := self._run(numbers[-1], port)) <= 2 * size:
+        size, oldest, newest = len(run), run.oldest, run.newest
+        since = self._run(numbers[0]).oldest if numbers else oldest
+        room = max(self.near.width // 8, (newest - since) // 16)
+        while numbers and len(before := self._run(numbers[-1])) <= 2 * size:
+            longest = max(newest - oldest, before.newest - before.oldest)
+            oldest, newest = min(oldest, before.oldest), max(newest, before.newest)
+            if newest - oldest > max(room, longest + longest // 2):
+                break
             merged.insert(0, before)
             self.pages.delete(f"run{numbers.pop()}")
             size += len(before)
+        made = joined(merged, self.sides[port].times)
+        self.finding.keep(port, made)
         numbers.append(known.next)
-        self.pages.put_new(f"run{known.next}", joined(merged))
+        self.pages.put_new(f"run{known.next}", made)
         known.next += 1
         self.pages.put("bounds", known)
 
@@ -289,7 +289,7 @@ class OAJoin(Operator):
         yield from self._settle_loose(port, settled)
         kept: list[int] = []
         for number in known.runs[port]:
-            run = self._run(number, port)
+            run = self._run(number)
             if run.oldest >= settled:
                 kept.append(number)
                 continue
@@ -307,7 +307,6 @@ class OAJoin(Operator):
                 self.pages.put(f"run{number}", run.kept(~over))
             kept.append(number)
         known.runs[port] = kept
-        self._forget_keys(known)
 
     def _settle_loose(self, port: int, settled: int) -> Outputs:
         loose = self._loose(port)
@@ -322,13 +321,6 @@ class OAJoin(Operator):
         if alone:
             made = [self.forms.alone_row(port, row, of_pairs=self.is_of_pairs) for row in alone]
             yield Batch(self.schema, made)
-
-    def _forget_keys(self, known: Bounds) -> None:
-        """Make codes anew if most are of rows that are gone."""
-        if len(self._codes) > FEW_CODES:
-            rows = sum(len(self._run(n, port)) for port in BOTH for n in known.runs[port])
-            if len(self._codes) > FEW_CODES + 4 * rows:
-                self._codes = self._no_codes()
 
     def _promise(self, known: Bounds) -> Outputs:
         """What holds of all that is still to come, as far as it says something new."""
@@ -347,7 +339,7 @@ class OAJoin(Operator):
         if side.on_time:
             return settled
         column = side.schema.time_index
-        least = [int(ticks_of(self._run(n, port).table.column(column)).min()) for n in known.runs[port]]
+        least = [int(ticks_of(self._run(n).table.column(column)).min()) for n in known.runs[port]]
         least += [each.row[column] for each in self._loose(port)]  # type: ignore[misc]
         return min(least, default=END_OF_TIME)
 
@@ -361,15 +353,13 @@ class OAJoin(Operator):
         found: LooseRows | None = self.pages.get(f"loose{port}")
         return LooseRows() if found is None else found
 
-    def _run(self, number: int, port: int) -> Run:
-        """A run that is kept, with codes by those of now."""
-        run: Run = self.pages.get(f"run{number}")
-        if run.coded_by is not self._codes:
-            run.code(self._encode(port, run.table), self._codes)
-        return run
+    def _run(self, number: int) -> Run:
+        """A run that is kept."""
+        found: Run = self.pages.get(f"run{number}")
+        return found
 
     def to_plain(self, key: str, page: Any) -> Any:
-        """Runs without their codes."""
+        """Runs without their indexes."""
         if isinstance(page, Run):
             return [page.table, page.times, page.met]
         if isinstance(page, LooseRows):
