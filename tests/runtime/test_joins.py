@@ -94,3 +94,18 @@ def test_groups_by_both_times_are_the_oracles(case: JoinCase) -> None:
     outputs = run(case.execution(), case.inputs())
     assert_same(case.expected(), tdb_of(outputs))
     assert_sound(outputs)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT A.v FROM A JOIN B ON A.k = B.k WHERE A.k = B.k AND A.ts = B.ts",
+        "SELECT A.v FROM A JOIN B ON A.v = B.v AND B.ts = A.v AND A.ts = B.ts",
+        "SELECT A.v FROM A JOIN B USING (k, ts) WHERE A.k = B.k",
+        "SELECT v FROM A WHERE EXISTS (SELECT 1 FROM B WHERE B.v = A.v AND B.v = A.ts AND B.ts = A.ts)",
+    ],
+)
+@given(case=join_cases(st.just("")))
+def test_a_column_may_equal_several_or_one_twice(sql: str, case: JoinCase) -> None:
+    asked = JoinCase(sql, case.progress, case.batches)
+    assert_same(asked.expected(), tdb_of(run(asked.execution(), asked.inputs())))

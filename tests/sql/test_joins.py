@@ -102,6 +102,10 @@ def test_q8_3_and_q8_4_unions_are_joined(relations: str) -> None:
         ("y.t - x.t BETWEEN -3 AND 5", Band(-3, 5)),
         ("x.t - y.t >= -5 AND 3 > x.t - y.t + 1", Band(-1, 5)),
         ("x.t - 1 - y.t + 4 = 0", Band(3, 3)),
+        ("y.t BETWEEN x.t AND x.t + 2 * 3", Band(0, 6)),
+        ("NOT (y.t < x.t - 2 OR y.t > x.t + 4)", Band(-2, 4)),
+        ("abs(y.t - x.t) < 4 AND NOT NOT (y.t <= x.t)", Band(-3, 0)),
+        ("4 >= abs(x.t - y.t)", Band(-4, 4)),
         ("y.t >= x.t AND y.t >= x.t + 2 AND y.t <= x.t + 9 AND y.t < x.t + 8", Band(2, 7)),
     ],
 )
@@ -300,3 +304,52 @@ def test_a_star_over_a_join_leaves_nothing_out_without_a_word() -> None:
     with pytest.raises(QueryError, match="types that queries cannot use") as caught:
         bind("SELECT * FROM x JOIN y ON x.t = y.t", odd)
     assert "tags" in caught.value.got
+
+
+@pytest.mark.parametrize(
+    "near",
+    [
+        "Main2.ts - Main1.ts BETWEEN - INTERVAL 1 MINUTE AND INTERVAL 2 MINUTES",
+        "INTERVAL 2 MINUTES >= (Main2.ts - Main1.ts) AND Main1.ts - Main2.ts <= INTERVAL 60 SECONDS",
+    ],
+)
+def test_the_difference_of_two_timestamps_is_compared_with_an_interval(near: str) -> None:
+    (join,) = joins(f"SELECT Main1.srcIP FROM Main1 JOIN Main2 ON {near}")
+    assert join.near == Band(-MINUTE, 2 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("items", "names"),
+    [
+        ("x.*, y.v", ["t", "k", "x_v", "w", "y_v"]),
+        ("x.*, y.*", ["x_t", "x_k", "x_v", "x_w", "y_t", "y_k", "y_v", "y_w"]),
+        ("y.v + 1 AS v2, x.*", ["v2", "t", "k", "v", "w"]),
+    ],
+)
+def test_stars_of_relations_are_told_apart(items: str, names: list[str]) -> None:
+    assert visible(bind(f"SELECT {items} FROM x JOIN y ON x.t = y.t", catalog())) == names
+
+
+def test_a_column_that_a_star_has_already_is_refused_at_its_place() -> None:
+    with pytest.raises(QueryError, match="same name") as caught:
+        bind("SELECT *, y.v FROM x JOIN y ON x.t = y.t", catalog())
+    assert (caught.value.line, caught.value.column, caught.value.got) == (1, 11, "y.v")
+
+
+def test_a_time_is_never_null_so_not_in_may_ask_for_it() -> None:
+    (join,) = joins("SELECT v FROM x WHERE x.t NOT IN (SELECT t FROM y WHERE y.k = x.k)")
+    assert (join.kind, join.near, join.equal) == ("anti", Band(0, 0), (("k", "k"),))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k, count(*) FROM (SELECT x.k, y.v FROM x JOIN y ON x.t = y.t) AS p GROUP BY k",
+        "SELECT x.k FROM x FULL JOIN y ON x.t = y.t JOIN z ON z.k = x.k",
+    ],
+)
+def test_hints_name_no_column_that_cannot_be_written(sql: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        bind(sql, catalog())
+    assert caught.value.hint
+    assert "__" not in caught.value.hint

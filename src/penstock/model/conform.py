@@ -78,6 +78,19 @@ class Misfit(Exception):
     """A value does not fit its type."""
 
 
+def without_time(batch: Batch) -> tuple[Batch, list[DeadLetter]]:
+    """A batch without the rows that have no time, and those."""
+    at = batch.schema.time_index
+    if batch.columnar:
+        missing = np.asarray(batch.table.column(at).is_null())
+    else:
+        missing = np.fromiter((row[at] is None for row in batch.rows), np.bool_, count=len(batch))
+    if not missing.any():
+        return batch, []
+    reason = f"{batch.schema.time} is null"
+    return batch.select(~missing), [DeadLetter(reason, row_json(batch.schema, r)) for r in batch.select(missing).rows]
+
+
 def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[Batch, list[DeadLetter]]:
     """Rows given by name, value by value."""
     good: list[Row] = []

@@ -44,6 +44,7 @@ _COMPARISON: dict[type[exp.Expr], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
     exp.NullSafeEQ: "null_safe_eq",
 }  # fmt: skip
+_TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
 class ExpressionBinder:
@@ -157,9 +158,28 @@ class ExpressionBinder:
     # Comparisons
 
     def comparison(self, node: exp.Expr) -> Expression:
-        """Two values of types that go together."""
-        left = self.bind(self.reading.need(node, "this"))
-        return self._compared(_COMPARISON[type(node)], left, self.bind(self.reading.need(node, "expression")), node)
+        """Two values of types that go together; or how far apart two times are, with an interval."""
+        name, first, second = _COMPARISON[type(node)], *(self.reading.need(node, arg) for arg in ("this", "expression"))
+        for one, other, said in ((first, second, name), (second, first, _TURNED.get(name, name))):
+            if (apart := self._difference(one)) is not None and _is_interval(other):
+                return self._compared(said, self.bind(apart[0]), self._moved(apart[1], other, node), node)
+        return self._compared(name, self.bind(first), self.bind(second), node)
+
+    def _difference(self, node: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+        """What is taken from what, if neither is an interval."""
+        if isinstance(node, exp.Paren):
+            return self._difference(self.reading.need(node, "this"))
+        if not isinstance(node, exp.Sub) or isinstance(node.this, exp.Interval) or _is_interval(node.expression):
+            return None
+        return self.reading.need(node, "this"), self.reading.need(node, "expression")
+
+    def _moved(self, time: exp.Expr, interval: exp.Expr, node: exp.Expr) -> Expression:
+        """A time moved by an interval."""
+        name = "add"
+        while not isinstance(interval, exp.Interval):
+            name = name if isinstance(interval, exp.Paren) else "subtract"
+            interval = self.reading.need(interval, "this")
+        return self.shifted(node, name, time, interval)
 
     def _compared(self, name: str, left: Expression, right: Expression, node: exp.Expr) -> Expression:
         return Call(name, self._alike(left, right, node), BOOLEAN)
@@ -185,6 +205,12 @@ class ExpressionBinder:
 
     def between(self, node: exp.Expr) -> Expression:
         """At least the one and at most the other."""
+        ends = [self.reading.need(node, arg) for arg in ("low", "high")]
+        apart = self._difference(self.reading.need(node, "this"))
+        if apart is not None and all(map(_is_interval, ends)):
+            moved = [self._moved(apart[1], end, node) for end in ends]
+            compared = zip(("ge", "le"), moved, strict=True)
+            return conjunction([self._compared(n, self.bind(apart[0]), each, node) for n, each in compared])
         value, low, high = (self.bind(self.reading.need(node, arg)) for arg in ("this", "low", "high"))
         return conjunction([self._compared("ge", value, low, node), self._compared("le", value, high, node)])
 
@@ -311,6 +337,13 @@ class ExpressionBinder:
         if not bound.type.is_integer and bound.type != VOID:
             raise self.error("A whole number is expected.", node, got=f"{shown(node)} of type {bound.type}")
         return bound
+
+
+def _is_interval(node: exp.Expr) -> bool:
+    """An interval, or one taken away."""
+    if isinstance(node, exp.Paren) or (isinstance(node, exp.Neg) and not isinstance(node.this, exp.Neg)):
+        return _is_interval(node.this)
+    return isinstance(node, exp.Interval)
 
 
 def _lower(pattern: Expression) -> Expression:

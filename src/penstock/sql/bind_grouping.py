@@ -100,7 +100,7 @@ class GroupingBinder:
         # The select list first: a HAVING that comes later then changes nothing below it, unless it asks for more.
         columns, made = self._columns()
         predicate = self.having.predicate(self.reading.need(having, "this")) if having is not None else None
-        refuse_twice(self.items, self.reading, shared=shared_names(self.items, self.scope))
+        refuse_twice(self.items, self.reading, self.scope, shared_names(self.items, self.scope))
         keys, calls = tuple(self.grouping.keys), tuple(self.aggregates.calls.values())
         aggregate: Node
         if self._window is None:
@@ -247,13 +247,16 @@ class GroupingBinder:
         columns = ", ".join(dict.fromkeys(n.schema.fields[i].name for n in told for i in n.per)) or "columns"
         lengths = "RANGE 10 minutes, SLIDE 1 minute" if schema.domain is Domain.TIMESTAMP else "RANGE 100, SLIDE 10"
         said = (self.scope.said(name) for name in progressing(self.scope.node))
-        time = next((name for name in said if name is not None), str(schema.time))
+        time = next((name for name in said if name is not None), None)
+        add = f"add [{lengths}, WA {time}] after it, or GROUP BY {time}"
+        if time is None:
+            add = f"select the time in the sub-query AS t, and add [{lengths}, WA t] after the aggregate"
         return self.reading.error(
             "An aggregate over a stream needs a window: without one it never completes.",
             at,
             got=shown(at),
-            hint=f"add [{lengths}, WA {time}] after it, or GROUP BY {time}; or GROUP BY {columns} of "
-            "which every stream says when a group is complete, pk.punctuated(…, per=[…], final=True)",
+            hint=f"{add}; or GROUP BY {columns} of which every stream says when a group is complete, "
+            "pk.punctuated(…, per=[…], final=True)",
         )
 
     # What names mean above the aggregation

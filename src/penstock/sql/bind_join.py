@@ -170,9 +170,15 @@ class JoinBinder:
                 raise self.error("These types cannot be compared.", outer, got=f"{one.type} and {other.type}")
             same: Expression = Call("eq", (one, other), BOOLEAN)
             if asked.negated:  # unless all comparisons are false, it is not true
-                nulls = [Call("is_null", (side,), BOOLEAN) for side in (one, other)]
+                nulls = [Call("is_null", (side,), BOOLEAN) for side in (one, other) if not self._is_time(side)]
                 same = balanced("or", [same, *nulls])
             operand.on.append(same)
+
+    def _is_time(self, expression: Expression) -> bool:
+        """Whether it is the time of a stream, which is never null, or only where a row has no partner."""
+        sure = all(o.kind in ("inner", "semi", "anti") for o in self.operands[1:])
+        times = [o.names[o.node.schema.time_index] for o in self.operands if sure and not o.is_table]
+        return isinstance(expression, Column) and expression.name in times
 
     def _bind_on(self, operand: Operand, binder: ExpressionBinder) -> None:
         """The conditions of ON and of USING."""
@@ -358,7 +364,9 @@ class JoinBinder:
         """The error for a join whose rows can never be given up."""
         operand = self.operands[at]
         tree = operand.join or operand.tree
-        one, other = names[left.schema.time_index], operand.names[operand.node.schema.time_index]
+        of_left = [names[left.schema.index(name)] for name in progressing(left)]
+        one = next((name for name in of_left if any(name in o.names for o in self.operands)), None)
+        other = operand.names[operand.node.schema.time_index]
         is_time = operand.node.schema.domain is Domain.TIMESTAMP
         by = "INTERVAL 5 MINUTES" if is_time else "100"
         got = "no condition compares their times"
@@ -366,13 +374,17 @@ class JoinBinder:
             (one, other), difference = next(iter(known.items()))
             kept = "earlier" if difference.high is None else "later"
             got = f"{other} may be any time {'later' if kept == 'earlier' else 'earlier'} than {one}"
-        one, other = (self._said(name) for name in (one, other))
+        if one is None:
+            hint = "after this join either time may be missing: do it last, or in a sub-query that selects greatest(…)"
+        else:
+            one, other = self._said(one), self._said(other)
+            hint = f"add {other} BETWEEN {one} - {by} AND {one} + {by}, or windows after the streams, "
+            hint += f"[RANGE {'5 minutes' if is_time else '100'}, WA …]"
         return self.error(
             "Nothing says how far apart the times of two rows may be that meet, so none could ever be given up.",
             tree,
             got=got,
-            hint=f"add {other} BETWEEN {one} - {by} AND {one} + {by}, or windows after the streams, "
-            f"[RANGE {'5 minutes' if is_time else '100'}, WA …]",
+            hint=hint,
         )
 
     def _said(self, name: str) -> str:

@@ -310,12 +310,12 @@ class _Binder:
     def _projection(self, items: list[exp.Expr], scope: Scope, binder: ExpressionBinder) -> Node:
         schema = scope.node.schema
         shared = shared_names(items, scope)
-        refuse_twice(items, self.reading, [name for name, _ in starred(scope)], shared)
+        refuse_twice(items, self.reading, scope, shared)
         columns: list[tuple[str, Expression]] = []
         made: set[int] = set()
         for item in items:
             if scope.is_star(item):
-                columns += starred(scope, item)
+                columns += starred(scope, item, shared)
             else:
                 inner = self.reading.need(item, "this") if isinstance(item, exp.Alias) else item
                 bound = binder.bind(inner)

@@ -17,17 +17,23 @@ def shared_names(items: Collection[exp.Expr], scope: Scope) -> set[str]:
     """The names, in lower case, by which a select list takes columns of several relations."""
     found: dict[str, set[str]] = {}
     for item in items:
-        if isinstance(item, exp.Column) and not isinstance(item.this, exp.Star):
+        if is_star(item):
+            for own, column in scope.starred(item):
+                found.setdefault(own.lower(), set()).add(column.name)
+        elif isinstance(item, exp.Column):
             table = item.args.get("table")
             found.setdefault(item.name.lower(), set()).update(scope.called(item.name, table.name if table else None))
     return {name for name, called in found.items() if len(called) > 1}
 
 
-def starred(scope: Scope, star: exp.Expr | None = None) -> list[tuple[str, Expression]]:
+def is_star(item: exp.Expr) -> bool:
+    """Whether an item of a select list stands for many columns."""
+    return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+
+
+def starred(scope: Scope, star: exp.Expr, shared: Collection[str]) -> list[tuple[str, Expression]]:
     """The columns that a star stands for, by their names: those that several relations have are called after both."""
-    columns = scope.starred(star)
-    names = [own.lower() for own, _ in columns]
-    return [(own if names.count(own.lower()) == 1 else column.name, column) for own, column in columns]
+    return [(column.name if own.lower() in shared else own, column) for own, column in scope.starred(star)]
 
 
 def item_name(
@@ -57,20 +63,16 @@ def item_name(
     return f"col{index}"
 
 
-def refuse_twice(
-    items: Collection[exp.Expr], reading: Reading, all_columns: Collection[str] = (), shared: Collection[str] = ()
-) -> None:
-    """Refuse a select list that gives two columns one name; `all_columns` is what a star stands for.
-
-    Names that are `shared` by relations are told apart by these.
-    """
+def refuse_twice(items: Collection[exp.Expr], reading: Reading, scope: Scope, shared: Collection[str]) -> None:
+    """Refuse a select list that gives two columns one name; those that are `shared` by relations are told apart."""
     seen: set[str] = set()
     for item in items:
         names: Collection[str] = []
         if isinstance(item, exp.Alias):
             names = [str(item.alias)]
-        elif isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-            names = all_columns
+        elif is_star(item):
+            told = [(own, column.name) for own, column in scope.starred(item)]
+            names = [scope.said(called) or called if own.lower() in shared else own for own, called in told]
         elif isinstance(item, exp.Column):
             told_apart = item.name.lower() in shared
             names = [f"{item.table}.{item.name}" if told_apart else str(item.name)]

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from penstock.model.schema import BOOLEAN
 from penstock.plan.expressions import Call, Column, Expression, Literal
 
+_OPPOSITE = {"le": "gt", "gt": "le", "lt": "ge", "ge": "lt"}
 _TURNED = {"le": "ge", "ge": "le", "lt": "gt", "gt": "lt", "eq": "eq"}
 
 
@@ -47,9 +49,16 @@ class _Sum:
 
 
 def split(predicate: Expression) -> list[Expression]:
-    """The conditions that a predicate joins by AND."""
-    if isinstance(predicate, Call) and predicate.name == "and":
-        return [each for arg in predicate.args for each in split(arg)]
+    """The conditions that a predicate joins by AND; that neither of two holds is that each of them does not."""
+    match predicate:
+        case Call(name="and", args=parts):
+            return [each for part in parts for each in split(part)]
+        case Call(name="not", args=(Call(name="or", args=parts),)):
+            return [each for part in parts for each in split(Call("not", (part,), BOOLEAN))]
+        case Call(name="not", args=(Call(name=name, args=parts),)) if name in _OPPOSITE:
+            return [Call(_OPPOSITE[name], parts, BOOLEAN)]
+        case Call(name="not", args=(Call(name="not", args=(part,)),)):
+            return split(part)
     return [predicate]
 
 
@@ -64,13 +73,11 @@ def differences(
     Other columns may be known as an attribute and the ticks that are added to it.
     """
     found: dict[tuple[str, str], tuple[Difference, list[Expression]]] = {}
-    for condition in conditions:
-        if not isinstance(condition, Call) or condition.name not in _TURNED:
-            continue
-        one, other = (_sum(arg, known_as or {}) for arg in condition.args)
+    for condition, compared in [(c, each) for c in conditions for each in _comparisons(c)]:
+        one, other = (_sum(arg, known_as or {}) for arg in compared.args)
         if one is None or other is None:
             continue
-        apart, name = one.plus(other, -1), condition.name  # compared with nothing
+        apart, name = one.plus(other, -1), compared.name  # compared with nothing
         left = next((a for a in apart.attributes if a in lefts), None)
         right = next((a for a in apart.attributes if a in rights), None)
         if left is None or right is None or sorted(apart.attributes.values()) != [-1, 1]:
@@ -80,8 +87,24 @@ def differences(
             by, name = -by, _TURNED[name]
         known, said = found.setdefault((left, right), (Difference(), []))
         known.narrow(*_bounds(name, by))
-        said.append(condition)
+        if not any(condition is each for each in said):
+            said.append(condition)
     return found
+
+
+def _comparisons(condition: Expression) -> list[Call]:
+    """The comparisons that a condition comes to: that of an absolute value is two."""
+    match condition:
+        case Call(name="le" | "lt", args=(Call(name="abs", args=(of,)), Literal(value=int() as most) as bound)):
+            least = Literal(-most, bound.type)
+            other = Call(_TURNED[condition.name], (of, least), BOOLEAN)
+            return [Call(condition.name, (of, bound), BOOLEAN), other]
+        case Call(name="ge" | "gt", args=(Literal() as bound, Call(name="abs") as of)):
+            return _comparisons(Call(_TURNED[condition.name], (of, bound), BOOLEAN))
+        case Call(name=name) if name in _TURNED:
+            return [condition]
+        case _:
+            return []
 
 
 def _bounds(name: str, by: int) -> tuple[int | None, int | None]:
@@ -107,6 +130,10 @@ def _sum(expression: Expression, known_as: Mapping[str, tuple[str, int]]) -> _Su
             return _Sum({attribute: 1}, ticks)
         case Literal(value=int() as ticks) if not isinstance(ticks, bool):
             return _Sum({}, ticks)
+        case Call(name="multiply", args=(first, second)):
+            one, other = _sum(first, known_as), _sum(second, known_as)
+            constant = one is not None and other is not None and not one.attributes and not other.attributes
+            return _Sum({}, one.ticks * other.ticks) if one and other and constant else None
         case Call(name="add" | "time_add" | "subtract", args=(first, second)):
             one, other = _sum(first, known_as), _sum(second, known_as)
             sign = -1 if expression.name == "subtract" else 1

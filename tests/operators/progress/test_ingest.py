@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import penstock as pk
 from penstock.engines.local.execution import LocalExecution
-from penstock.model.batch import Batch, Row
+from penstock.flow.local import LocalQuery
+from penstock.model.batch import Batch, Row, table_of
 from penstock.model.elements import Punctuation, groupwise, linear
 from penstock.model.frontier import Frontier
 from penstock.model.progress import Progress, Punctuated, bounded, ordered, per_source, punctuated
@@ -386,3 +388,16 @@ def test_a_bound_from_outside_lets_a_stream_go_on_after_a_long_silence() -> None
     run.feed("s", linear("ts", 90))
     assert [item for item in run.feed("s", Batch(SCHEMA, rows)) if isinstance(item, Batch)]
     assert (run.counts.on_time, run.counts.dead) == (2, 1)
+
+
+@every_shape
+def test_rows_without_a_time_that_are_fed_by_hand_are_dead_letters(columnar: bool) -> None:
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=bounded(5))
+    made = flow.query("SELECT ts, v FROM s")
+    assert isinstance(made, LocalQuery)
+    run, rows = made.execution(), [(1, "a", 1), (None, "b", 2), (3, "c", 3)]
+    batch = Batch(SCHEMA, table=table_of(SCHEMA, rows)) if columnar else Batch(SCHEMA, rows)
+    found = [row for item in run.feed("s", batch) if isinstance(item, Batch) for row in item.rows]
+    assert found == [(1, 1), (3, 3)]
+    assert run.dead_letters()["reason"].to_pylist() == ["ts is null"]
+    assert (run.counts.read, run.counts.on_time, run.counts.dead) == (3, 2, 1)

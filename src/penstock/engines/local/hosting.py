@@ -26,7 +26,7 @@ from penstock.engines.local.opening import Item, Opener, check_item, checked_ahe
 from penstock.errors import PenstockError, StreamError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
-from penstock.model.conform import DeadLetter
+from penstock.model.conform import DeadLetter, without_time
 from penstock.model.elements import Punctuation, is_whole, linear
 from penstock.model.time import END_OF_TIME
 from penstock.plan.catalog import Catalog
@@ -101,9 +101,14 @@ class Hosting(Entrances, Generic[Out]):
     def feed(self, stream: str, item: Item) -> list[Out]:
         """Take an item of a stream; what comes of it."""
         self._check(self._known(stream), item)
+        items: list[Item] = [item]
+        if isinstance(item, Batch):
+            batch, dead = without_time(item)
+            items = [*dead, batch]
         with self._alone():
-            for _ in self._steps(stream, item):
-                pass
+            for each in items:
+                for _ in self._steps(stream, each):
+                    pass
             return self._collect()
 
     def _check(self, stream: str, item: object) -> None:
