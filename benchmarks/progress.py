@@ -80,7 +80,7 @@ def rate(size: int, work: Callable[[], object]) -> float:
 
 def compare(size: int, cases: list[tuple[str, pa.Table, Progress, str]]) -> None:
     """Print a line per kind of progress, beside the first; they take turns, and the best of each counts."""
-    single = size // 10
+    single = size // 40
     tables, singles = [0.0] * len(cases), [0.0] * len(cases)
     for _ in range(ROUNDS):
         for at, (_, table, progress, sql) in enumerate(cases):
@@ -93,7 +93,7 @@ def compare(size: int, cases: list[tuple[str, pa.Table, Progress, str]]) -> None
         print(f"{name:26}{tables[at]:14,.0f}{shares[0]:12.2f}{elements:10,}{singles[at]:12,.0f}{shares[1]:12.2f}")
 
 
-def main(size: int = 1_000_000) -> None:
+def main(size: int = 4_000_000) -> None:
     """Print a table per query."""
     few, many = rows(size, 8), rows(size, 1000)
     said = {every: rows(size, 8, every) for every in (10_000, 1_000, 100, 10)}
