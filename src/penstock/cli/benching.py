@@ -76,7 +76,7 @@ def _joins(rows: int, master: str, say: Say) -> Report:
     from penstock.bench.joins import JoinsBench
 
     in_process = JoinsBench(max(rows // 4, 10_000), say).run()
-    return in_process.with_more(JoinStreamsBench(_session(master), max(rows // 32, 1000), say).run())
+    return in_process.with_more(JoinStreamsBench(_session(master), max(rows // 80, 1000), say).run())
 
 
 def _nexmark(rows: int, master: str, say: Say) -> Report:
