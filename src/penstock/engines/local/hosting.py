@@ -102,9 +102,7 @@ class Hosting(Entrances, Generic[Out]):
         """Take an item of a stream; what comes of it."""
         self._check(self._known(stream), item)
         items: list[Item] = [item]
-        if (
-            isinstance(item, Batch) and not self._entrance(stream).schema.attributes
-        ):  # of several, a promise may lack some
+        if isinstance(item, Batch) and not self._entrance(stream).schema.attributes:  # else promises may lack a time
             batch, dead = without_time(item)
             items = [*dead, batch]
         with self._alone():
