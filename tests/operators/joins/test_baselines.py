@@ -41,20 +41,7 @@ def check(rival: type[OrderPreserving], kind: str, source: random.Random, *, key
     for number in range(source.randint(5, 25)):
         if source.random() < 0.2:
             operator = restored(operator, made())
-        port = source.randint(0, 1)
-        reached[port] += source.randint(0, 4)
-        if source.random() < 0.35:
-            bound = max(expected.bounds[port], reached[port] - source.randint(0, 6))
-            expected.bounds[port] = bound
-            given = list(operator.punctuate(port, linear("ts", bound)))
-        else:
-            rows: list[Row] = [
-                (max(reached[port] - source.randint(0, 6), expected.bounds[port], 0),
-                 source.choice([1, 2, 2, None]), number * 10 + i)
-                for i in range(source.randint(1, 4))
-            ]  # fmt: skip
-            expected.rows[port].extend(rows)
-            given = list(operator.process(port, Batch(side, rows)))
+        given = expected.step(operator, side, source, reached, number)
         for each in given:
             if isinstance(each, Punctuation):
                 promised = max(promised, each.value)

@@ -21,6 +21,7 @@ from penstock.operators.joins.forms import Side
 from penstock.operators.joins.nearness import InWindow, Nearness, Within
 from penstock.operators.joins.oa_join import OAJoin
 from penstock.operators.joins.promised import Promised
+from penstock.operators.operator import Operator, Output
 
 
 def rows_of_a_side(time: str) -> Schema:
@@ -62,6 +63,24 @@ class Expected:
         self.bounds = [-(10**9), -(10**9)]
         pairs = [(int(x), int(y)) for x in DOMAIN for y in DOMAIN if is_near(near, int(x), int(y))]
         self.possible = np.array(pairs)
+
+    def step(
+        self, operator: Operator, side: Schema, source: random.Random, reached: list[int], number: int
+    ) -> list[Output]:
+        """A bound or a few rows, of one side or the other, to which an operator answers."""
+        port = source.randint(0, 1)
+        reached[port] += source.randint(0, 4)
+        if source.random() < 0.35:
+            bound = max(self.bounds[port], reached[port] - source.randint(0, 6))
+            self.bounds[port] = bound
+            return list(operator.punctuate(port, linear("ts", bound)))
+        rows: list[Row] = [
+            (max(reached[port] - source.randint(0, 6), self.bounds[port], 0),
+             source.choice([1, 2, 2, None]), number * 10 + i)
+            for i in range(source.randint(1, 4))
+        ]  # fmt: skip
+        self.rows[port].extend(rows)
+        return list(operator.process(port, Batch(side, rows)))
 
     def meet(self, left: Row, right: Row) -> bool:
         same = not self.keyed or (left[1] == right[1] and left[1] is not None)
@@ -139,20 +158,7 @@ def check(kind: str, near: Nearness, source: random.Random, *, keyed: bool) -> N
         mock.patch.multiple(index, MANY=source.choice([0, 4096]), LEAST_BITS=source.choice([32, 61])),
     ):  # fmt: skip
         for number in range(source.randint(5, 25)):
-            port = source.randint(0, 1)
-            reached[port] += source.randint(0, 4)
-            if source.random() < 0.35:
-                bound = max(expected.bounds[port], reached[port] - source.randint(0, 6))
-                expected.bounds[port] = bound
-                given = list(operator.punctuate(port, linear("ts", bound)))
-            else:
-                rows: list[Row] = [
-                    (max(reached[port] - source.randint(0, 6), expected.bounds[port], 0),
-                     source.choice([1, 2, 2, None]), number * 10 + i)
-                    for i in range(source.randint(1, 4))
-                ]  # fmt: skip
-                expected.rows[port].extend(rows)
-                given = list(operator.process(port, Batch(side, rows)))
+            given = expected.step(operator, side, source, reached, number)
             for each in given:
                 if isinstance(each, Punctuation):
                     assert promised.add(each), "a promise that says nothing new"
