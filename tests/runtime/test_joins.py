@@ -109,3 +109,16 @@ def test_groups_by_both_times_are_the_oracles(case: JoinCase) -> None:
 def test_a_column_may_equal_several_or_one_twice(sql: str, case: JoinCase) -> None:
     asked = JoinCase(sql, case.progress, case.batches)
     assert_same(asked.expected(), tdb_of(run(asked.execution(), asked.inputs())))
+
+
+@pytest.mark.parametrize("width", [3, 2**40])
+@pytest.mark.parametrize("first", [-(2**62), 2**62 - 7])
+def test_times_as_far_apart_as_can_be_do_not_meet(first: int, width: int) -> None:
+    """One side is at one end of time, the other at both: the differences do not fit into 64 bits."""
+    near = [(first + i, "a", i, None, None) for i in range(7)]
+    far = [(at + i, "a", i, None, None) for i in range(7) for at in (-(2**62), 2**62 - 7)]
+    how = punctuated("k = 'c'", whole_stream=True)
+    sql = f"SELECT A.v AS v, B.v AS w FROM A JOIN B ON A.k = B.k AND abs(A.ts - B.ts) <= {width}"
+    case = JoinCase(sql, (how, how), [("A", near), ("B", far)])
+    found = [row for o in run(case.execution(), case.inputs("arrow")) if isinstance(o, Batch) for row in o.rows]
+    assert sorted(row[:2] for row in found) == [(v, w) for v in range(7) for w in range(7) if abs(v - w) <= width]

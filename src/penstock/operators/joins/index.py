@@ -62,8 +62,8 @@ class Index:
     def find(self, hashes: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of rows with these hashes, from the first time to the last: where they begin in the order, and how many."""
         if self.ranks is None:
-            low = np.maximum(first, self.oldest) - self.oldest
-            high = np.minimum(last, self.newest) - self.oldest
+            low = np.clip(first, self.oldest, self.newest + 1) - self.oldest  # the difference itself may not fit
+            high = np.clip(last, self.oldest - 1, self.newest) - self.oldest
         else:
             low = np.searchsorted(self.ranks, first)
             high = np.searchsorted(self.ranks, last, side="right") - 1
