@@ -84,8 +84,9 @@ def bind_version(operand: Operand, binder: ExpressionBinder, reading: Reading) -
         return
     kind, how = (str(reading.value(version, arg)).upper() for arg in ("this", "kind"))
     if not operand.is_table or operand.table.valid_from is None or (kind, how) != ("TIMESTAMP", "AS OF"):
+        said = "SYSTEM_TIME" if kind == "TIMESTAMP" else kind
         raise reading.error(
-            "Only a table with versions can be read as of a time.", operand.tree, got=f"{kind} {how}",
+            "Only a table with versions can be read as of a time.", operand.tree, got=f"{said} {how}",
             hint="declare it with flow.table(…, key=['k'], valid_from='since') and write FOR SYSTEM_TIME AS OF s.ts",
         )  # fmt: skip
     at = reading.need(version, "expression")

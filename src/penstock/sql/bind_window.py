@@ -216,13 +216,16 @@ class WindowBinder:
             self.times[found] = computed
             return found
         if found not in known:
-            first, *others = [said for each in known if (said := self.scope.said(each)) is not None] or ["none"]
-            more = f", or {', '.join(others)}" if others else ""
+            named = [said for each in known if (said := self.scope.said(each)) is not None]
+            use = "select the time in the sub-query"
+            if named:
+                more = f", or {', '.join(named[1:])}" if named[1:] else ""
+                use = f"use the stream's time, {named[0]}{more}"
             raise self.error(
                 "The windowing attribute does not progress: nothing says when one of its windows is complete.",
                 parameter,
                 got=name,
-                hint=f"use the stream's time, {first}{more}, or declare the stream with time={name!r}",
+                hint=f"{use}, or declare the stream with time={name!r}",
             )
         return found
 
