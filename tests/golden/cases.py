@@ -250,6 +250,13 @@ CASES = [
     Golden("join", f"SELECT a.k, a.v, b.v FROM s a JOIN s b ON {NEAR}"),
     Golden("join-arrow", f"SELECT a.k, a.v, b.v FROM s a FULL JOIN s b ON {NEAR} AND a.c < b.c", form="arrow"),
     Golden("join-anti", f"SELECT k, v FROM s a WHERE NOT EXISTS (SELECT 1 FROM s b WHERE {NEAR})"),
+    Golden("as-of", "SELECT a.k, a.v, b.v FROM s a ASOF JOIN s b ON a.k = b.k AND a.ts > b.ts"),
+    Golden(
+        "as-of-arrow",
+        "SELECT a.k, a.v, b.v, b.d FROM s a ASOF LEFT JOIN s b [ROWS 3] ON a.k = b.k AND a.ts > b.ts "
+        "AND b.ts > a.ts - 30",
+        form="arrow",
+    ),
     Golden("join-times", f"SELECT a.ts AS x, b.ts AS y, count(*) AS n FROM s a JOIN s b ON {NEAR} GROUP BY a.ts, b.ts"),
     Golden("distinct", "SELECT DISTINCT k, d FROM s"),
     Golden("distinct-all", "SELECT DISTINCT * FROM s", form="arrow"),

@@ -231,7 +231,12 @@ def test_columns_are_called_after_what_they_are_of_where_they_must_be(sql: str, 
         ("SELECT y.v FROM x LEFT SEMI JOIN y ON x.t = y.t", "Unknown stream", "y.v", ""),
         ("SELECT v FROM x JOIN x ON x.t = x.t", "Two relations have the same name", "x ON", "write x AS"),
         ("SELECT x.q FROM x JOIN y ON x.t = y.t", "Unknown column", "x.q", "known: t, k, v, w"),
-        ("SELECT x.v FROM x [RANGE 3 rows, WA t], y WHERE x.k = y.k", "is a length of time", "RANGE", "leave out"),
+        (
+            "SELECT x.v FROM x [RANGE 3 rows, WA t], y WHERE x.k = y.k",
+            "is that of the second stream",
+            "RANGE",
+            "leave out",
+        ),
         ("SELECT x.v FROM x FULL JOIN y USING (t)", "where either may be missing", "t)", "coalesce"),
         ("SELECT count(*) FROM x JOIN y ON x.t = y.t", "needs a window", "count", "WA x.t] after it"),
         (

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from penstock.errors import UnsupportedError
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Several, Single
 from penstock.plan.expressions import USER, AggregateCall, calls_users_code
+from penstock.plan.join_nodes import Latest
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -37,6 +38,7 @@ FEATURES = {
     "user function": "Python functions of single values",
     "union": "bag union of streams (Meld)",
     "join": "joins of two streams by times that are near each other: inner, outer, semi and anti (OA-Join)",
+    "as-of join": "ASOF JOIN, and [RANGE n ROWS] after a stream that is joined: the latest rows as of a row's time",
     "lookup": "joins of a stream with a table, flow.table: inner, left, semi and anti",
     "versioned lookup": "FOR SYSTEM_TIME AS OF a column of the stream: the version of a table's row that is valid then",
     "merge": "logical merge of replicas (LMerge)",
@@ -122,8 +124,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                     yield "user function", node
             case Union():
                 yield "union", node
-            case Join(condition=condition):
-                yield "join", node
+            case Join(condition=condition, near=near):
+                yield ("as-of join" if isinstance(near, Latest) else "join"), node
                 if condition is not None and calls_users_code(condition):
                     yield "user function", node
             case Lookup(condition=condition, as_of=as_of):

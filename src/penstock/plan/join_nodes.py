@@ -6,6 +6,10 @@ join come to: with a range of W_L on the left and W_R on the right a row of the 
 and one of the right for W_R, so that `-W_R <= right - left <= W_L`, both ends included. Or in the same window of those
 that neither overlap nor leave gaps. So every row has an end after which nothing more can meet it.
 
+Or a row of the left meets the *latest* rows of the right as of its own time: a window of the last so many rows, of
+those that are equal to it; of one row that is what others call an as-of join. What is the latest goes by time and not
+by who came first, and of rows of one time the greater ones, column by column, are the later.
+
 The times are those of the two streams, or other attributes of theirs that progress. What comes out has the columns of
 both, the left's first, and starts when the later of the two rows does; it lives as long as the one that lives shorter.
 A row without a partner, where those are kept, starts when it started itself.
@@ -62,7 +66,27 @@ class SameWindow:
         return f"{left} and {right} in one window [RANGE TUMBLING {show_span(self.width, domain)}{origin}]"
 
 
-Near = Band | SameWindow
+@dataclass(frozen=True)
+class Latest:
+    """Of the rows of the right with `left + low <= right <= left + high`, the `rows` latest."""
+
+    rows: int
+    high: int = 0
+    low: int | None = None
+
+    def worded(self, left: str, right: str, domain: Domain) -> str:
+        """For `explain`."""
+        if self.low is not None:
+            among = Band(self.low, self.high).worded(left, right, domain)
+        else:
+            moved = f" {'-' if self.high < 0 else '+'} {show_span(abs(self.high), domain)}" if self.high else ""
+            among = f"{right} <= {left}{moved}"
+        return f"the latest{f' {self.rows}' if self.rows > 1 else ''} of {among}"
+
+
+Mutual = Band | SameWindow
+"""How near rows are to be, whatever others there are."""
+Near = Mutual | Latest
 
 
 @dataclass(frozen=True)
@@ -100,6 +124,8 @@ class Join(Node):
             check_column("Join, right", right, self.left.schema[left].type, self.right.schema)
         if self.condition is not None:
             check_predicate("Join", self.condition, self.pairs)
+        if isinstance(self.near, Latest) and (self.near.rows < 1 or self.kind not in ("inner", "left")):
+            raise PlanError("A join with the latest rows is inner or left.", where="Join", got=self.kind)
         if isinstance(self.near, Band) and self.near.low > self.near.high:
             raise PlanError("A join of times that are never near each other.", where="Join", got=str(self.near))
 
@@ -154,6 +180,8 @@ class Join(Node):
         left, right = self.named_on
         if not self.is_of_pairs:
             return (left,)
+        if isinstance(self.near, Latest) and self.near.low is None:  # the latest may be of any time
+            return (left,)
         return (*(() if self.keeps_right else (left,)), *(() if self.keeps_left else (right,)))
 
     @property
@@ -188,4 +216,5 @@ class Join(Node):
             said.append(" = ".join(self.pairs[name].words or name for name in names))
         if self.condition is not None:
             said.append(worded(self.condition, self.pairs))
-        return f"Join {kind}ON {' AND '.join(said)} (OA-Join)"
+        how = "As-of join" if isinstance(self.near, Latest) else "OA-Join"
+        return f"Join {kind}ON {' AND '.join(said)} ({how})"

@@ -8,7 +8,8 @@ Spark's own operators cannot run an aggregate written in Python, a sum of decima
 the result would fit, anything over rows with lives of their own, with times that were moved, or of streams of which
 several attributes progress, and merges that need to know who said what: with a driver that is to be believed, with an
 alarm that stops, or of floats that no key tells apart. And they answer differently under some settings of a session,
-which the caller names. A condition of a join that may have no value is not asked natively, either.
+which the caller names. A condition of a join that may have no value is not asked natively, either, and which rows are
+the latest is no question to Spark, where times may be equal.
 
 Where a checkpoint is taken up, what its state fixes is not chosen again: see `kept`.
 """
@@ -27,6 +28,7 @@ from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spa
 from penstock.plan.distribution import SINGLE, Distribution, Path, Routes, by_keys, needed, routes
 from penstock.plan.expressions import always_has_value
 from penstock.plan.identity import Known
+from penstock.plan.join_nodes import Latest
 from penstock.plan.kept import Kept
 from penstock.plan.nodes import (
     AlterLifetime,
@@ -65,7 +67,7 @@ NOTHING = Kept()
 TakenUp = Callable[[Choice], Choice]
 """The choice for a node, given the state that is there of it."""
 WHOLE = "whole groups"
-OA_JOIN = "OA-Join"
+OA_JOIN, AS_OF_JOIN = "OA-Join", "As-of join"
 HASH_LOOKUP, VERSION_LOOKUP = "hash lookup", "version lookup"
 
 
@@ -181,6 +183,9 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, algorithm, f"{why}; events by slices of time, given up when they are final")
         case Union():
             return Decision(runs, "Meld", "Meld, rows pass at once")
+        case Join(near=Latest()):
+            kept = "of the right the latest rows of each key, of the left those that wait for the right's promise"
+            return Decision(runs, AS_OF_JOIN, kept)
         case Join():
             return Decision(runs, OA_JOIN, "rows by key and time on both sides, given up when punctuation allows")
         case Lookup():
@@ -268,7 +273,8 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
             return _looked_up(node, runs)
         case Join(equal=equal):
             spread = "spread by what is equal" if equal else "in one place, since nothing is to be equal"
-            return Decision(runs, OA_JOIN, f"{spread}; a page of state per run of rows")
+            name = AS_OF_JOIN if isinstance(node.near, Latest) else OA_JOIN
+            return Decision(runs, name, f"{spread}; a page of state per run of rows")
         case _:
             return Decision(runs, type(node).__name__)
 
@@ -279,6 +285,8 @@ def _needs_host(node: Node, catalog: Catalog) -> bool:
         return True
     match node:
         case AlterLifetime():
+            return True
+        case Join(near=Latest()):  # which of the rows of one time is the latest is ours to say
             return True
         case Join(condition=condition) | Lookup(condition=condition):
             return condition is not None and not always_has_value(condition)

@@ -9,6 +9,8 @@ A row of the left is in the extents of the ticks from its own on for as long as 
 is one of the right. Two rows are then in one if the later of them comes while the earlier is still joined. Where a band
 does not hold rows of equal times, the left's times are moved so that it does.
 
+Where a row meets the latest ones only, these are chosen among all that it could meet (`latest`).
+
 A table is joined as it is at a time, if it has versions and is looked at as of one, and else as it is: every row of it
 with every row of the stream.
 """
@@ -19,8 +21,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from penstock.model.batch import Row
-from penstock.plan.join_nodes import Band, Join, Near, SameWindow
+from penstock.plan.join_nodes import Band, Join, Latest, Mutual, Near, SameWindow
 from penstock.plan.lookup_nodes import Lookup, TableInfo
+from penstock.reference.latest import latest
 from penstock.reference.scalars import same_row, value_of
 
 Side = Literal["left", "right"]
@@ -33,11 +36,13 @@ def near(how: Near, left: int, right: int) -> bool:
     match how:
         case Band(low=low, high=high):
             return left + low <= right <= left + high
+        case Latest(high=high, low=low):  # of these, the latest
+            return right <= left + high and (low is None or left + low <= right)
         case SameWindow(width=width, origin=origin):
             return (left - origin) // width == (right - origin) // width
 
 
-def extents(how: Near, side: Side, time: int) -> range:
+def extents(how: Mutual, side: Side, time: int) -> range:
     """The numbers of the extents of its stream that a row is in."""
     match how:
         case Band(low=low, high=high):
@@ -55,13 +60,13 @@ def widjoin(lefts: Iterable[int], rights: Iterable[int]) -> set[tuple[int, int]]
     return {(number, number) for number in set(lefts) & set(rights)}
 
 
-def match(how: Near, side: Side, time: int, others: Iterable[int]) -> set[int]:
+def match(how: Mutual, side: Side, time: int, others: Iterable[int]) -> set[int]:
     """The numbers of the other stream's extents with the rows of which a row meets, of those that there are."""
     own = extents(how, side, time)
     return {number for number in others if number in own}
 
 
-def joined_by_windows(how: Near, lefts: Iterable[int], rights: Iterable[int]) -> Iterator[tuple[int, int]]:
+def joined_by_windows(how: Mutual, lefts: Iterable[int], rights: Iterable[int]) -> Iterator[tuple[int, int]]:
     """The places, in two lists of times, of the rows that meet, by window extents."""
     of_left = [set(extents(how, "left", time)) for time in lefts]
     of_right = [set(extents(how, "right", time)) for time in rights]
@@ -77,6 +82,8 @@ def join(
 ) -> list[PlacedRow]:
     """All that comes out of a join, each pair where the later of its rows is; `holds` is asked where all else fits."""
     pairs = [(i, j) for i, a in enumerate(lefts) for j, b in enumerate(rights) if _fit(node, a[1], b[1])]
+    if isinstance(node.near, Latest):
+        pairs = latest(node, node.near.rows, pairs, [row for _, row in rights])
     if node.condition is not None:
         pairs = [(i, j) for i, j in pairs if holds(_pair(node, lefts[i][1], rights[j][1]))]
     met = [{pair[side] for pair in pairs} for side in (0, 1)]

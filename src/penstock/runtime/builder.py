@@ -20,7 +20,9 @@ from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.partials import Grouping, Places
 from penstock.operators.aggregates.whole_groups import GroupAggregateOperator
 from penstock.operators.aggregates.wid import WidAggregate
+from penstock.operators.joins.asof_join import AsOfJoin, AsOfNames
 from penstock.operators.joins.forms import Condition, Side
+from penstock.operators.joins.latest_keeper import Latest as LatestRows
 from penstock.operators.joins.lookup import LookupOperator
 from penstock.operators.joins.nearness import InWindow, Nearness, Within
 from penstock.operators.joins.oa_join import OAJoin
@@ -49,7 +51,7 @@ from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.complete import completing
 from penstock.plan.expressions import AggregateCall, Column, Expression, always_has_value
-from penstock.plan.join_nodes import Band, SameWindow
+from penstock.plan.join_nodes import Band, Latest, SameWindow
 from penstock.plan.monotone import rises_with
 from penstock.plan.nodes import (
     AlterLifetime,
@@ -236,14 +238,18 @@ class Builder:
             )
             for port, below in enumerate(node.inputs)
         )
+        known = node.attributes
+        left, right = (name if name in known else "" for name in node.named_on)
         near: Nearness
         match node.near:
             case Band(low=low, high=high):
                 near = Within(low, high)
             case SameWindow(width=width, origin=origin):
                 near = InWindow(width, origin)
-        known = node.attributes
-        left, right = (name if name in known else "" for name in node.named_on)
+            case Latest(rows=rows, high=high, low=low):
+                names = AsOfNames(left, right, str(node.schema.time))
+                latest = LatestRows(rows, high, low)
+                return AsOfJoin(node.schema, (sides[0], sides[1]), latest, names, self._condition(node))
         on_time = sides[0].on_time, sides[1].on_time
         promised = Promised(left, right, str(node.schema.time), node.is_of_pairs, on_time)
         return OAJoin(node.schema, (sides[0], sides[1]), near, promised, node.kind, self._condition(node))

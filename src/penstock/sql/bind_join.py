@@ -9,7 +9,7 @@ same as a condition on the times: each row is joined so long after it came. One 
 A join needs an end for every row: the difference of two times that progress must be bounded on both sides. Where it is
 not, the query is refused, with what to add.
 
-Tables are joined without such an end (`bind_lookup.py`).
+Tables are joined without such an end (`bind_lookup.py`), and so are the latest rows of a stream (`bind_latest.py`).
 
 Columns are told apart by the relation that they are of. Those of one name are called after both (`a_id` and `b_id`).
 """
@@ -33,6 +33,7 @@ from penstock.plan.typing import common_type
 from penstock.plan.windows import SlidingWindow
 from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bind_expression import ExpressionBinder
+from penstock.sql.bind_latest import check_method, is_of_rows, joined_latest, takes_latest
 from penstock.sql.bind_lookup import bind_version, looked_up
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import WindowClause
@@ -78,11 +79,8 @@ class JoinBinder:
     def kind_of(reading: Reading, join: exp.Expr) -> JoinKind:
         """What a join keeps."""
         side, kind = (str(reading.value(join, arg) or "").upper() for arg in ("side", "kind"))
-        if join.args.get("method"):
-            raise reading.error(
-                "NATURAL joins are not supported.", join, got="NATURAL", hint="name the columns: USING (…) or ON …"
-            )
         found = _KINDS.get((side, kind))
+        check_method(reading, join, found)
         if found is None:
             raise reading.error(
                 "This kind of join is not supported.",
@@ -236,6 +234,8 @@ class JoinBinder:
 
     def _joined(self, left: Node, names: list[str], at: int, pool: list[Expression]) -> tuple[Node, list[str]]:
         operand = self.operands[at]
+        if takes_latest(operand):
+            return joined_latest(left, names, operand, pool, self.reading)
         conditions = list(operand.on)
         right = operand.node
         if operand.kind == "inner":
@@ -328,7 +328,8 @@ class JoinBinder:
             ends = [self._attribute(o, last) for o in (earlier[-1], operand)]
             assert isinstance(window, SlidingWindow)
             return SameWindow(window.range, window.origin), (ends[0], ends[1])
-        before = next((o for o in reversed(earlier) if o.clause is not None), None)
+        said = [o for o in earlier if o.clause is not None and (o is earlier[0] or not is_of_rows(o))]
+        before = said[-1] if said else None
         if before is None and operand.clause is None:
             return None
         before = before or earlier[-1]
@@ -353,7 +354,10 @@ class JoinBinder:
         attribute = operand.own(self._attribute(operand, clause))
         if clause.range is not None and clause.range.is_rows:
             raise binder.error(
-                "A window of a join is a length of time.", "range", got=str(clause.range), hint="leave out the unit"
+                "A window of the last rows is that of the second stream.",
+                "range",
+                got=str(clause.range),
+                hint="write the other stream first, or leave out the unit",
             )
         domain = operand.node.schema[attribute].type.domain or Domain.INTEGER
         return binder.length("range", domain)

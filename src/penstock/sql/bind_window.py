@@ -252,7 +252,8 @@ class WindowBinder:
             raise self.error(f"{name} is too long.", parameter, got=str(span), hint=f"at most {most}")
         return ticks
 
-    def _rows(self, parameter: str) -> int:
+    def rows(self, parameter: str) -> int:
+        """A number of rows."""
         span: Span | None = getattr(self.clause, parameter)
         if span is None or span.is_time:
             raise self.error(f"{parameter.upper()} must be a number of rows here.", parameter, got=str(span))
@@ -285,15 +286,20 @@ class WindowBinder:
                 hint="use WA row-num, or GROUP BY instead of PA",
             )
         self.only("a partitioned window", "range", "slide", "wa", "pa")
+        names = self.partitions()
+        return PartitionedWindow(
+            self.schema.time or ROW_NUMBER, Domain.INTEGER, self.rows("range"), self.rows("slide"), names
+        )
+
+    def partitions(self) -> tuple[str, ...]:
+        """The columns that PA names."""
         names = []
         for name in self.clause.pa:
             found = self._found(name, "pa")
             if not found:
                 raise self.error("The partitioning attribute does not exist.", "pa", got=name)
             names.append(found[0])
-        return PartitionedWindow(
-            self.schema.time or ROW_NUMBER, Domain.INTEGER, self._rows("range"), self._rows("slide"), tuple(names)
-        )
+        return tuple(names)
 
     def _slide_by_tuple(self) -> SlideByTupleWindow:
         attribute_parameter = "wa" if self.clause.rattr is None else "rattr"
@@ -313,7 +319,7 @@ class WindowBinder:
             )
         domain = self._domain(attribute)
         return SlideByTupleWindow(
-            attribute, domain, self.length("range", domain), self._rows("slide"), None if rank else ROW_NUMBER
+            attribute, domain, self.length("range", domain), self.rows("slide"), None if rank else ROW_NUMBER
         )
 
 

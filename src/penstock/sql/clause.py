@@ -1,10 +1,10 @@
 """The window clause in square brackets, as the papers write it.
 
 `[RANGE 10 minutes, SLIDE 1 minute, WA ts]` after an aggregate or after a stream. The parameters: `RANGE` (a length,
-`ALL`, or `TUMBLING` and a length), `SLIDE`, `WA` or `WATTR` (the windowing attribute), `PA` (partitioning attributes),
-`RATTR` and `SATTR` (attributes of range and slide where they differ), `ORIGIN` (where windows align). Here it is only
-read; the binder gives it meaning. In the syntax tree it is an argument of what it follows: of an item of the select
-list, or of a stream.
+`ALL`, or `TUMBLING` and a length; `ROWS 3` is `RANGE 3 ROWS`), `SLIDE`, `WA` or `WATTR` (the windowing attribute), `PA`
+(partitioning attributes), `RATTR` and `SATTR` (attributes of range and slide where they differ), `ORIGIN` (where
+windows align). Here it is only read; the binder gives it meaning. In the syntax tree it is an argument of what it
+follows: of an item of the select list, or of a stream.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import QueryError, StreamError
 from penstock.model.time import ROW_UNITS, TIME_UNITS, Span, make_span
 
-KEYWORDS = frozenset({"RANGE", "SLIDE", "WA", "WATTR", "PA", "RATTR", "SATTR", "ORIGIN", "TUMBLING"})
+KEYWORDS = frozenset({"RANGE", "SLIDE", "WA", "WATTR", "PA", "RATTR", "SATTR", "ORIGIN", "TUMBLING", "ROWS"})
 OPENING = TokenType.HIVE_TOKEN_STREAM
 """The kind of the bracket that opens a clause: one that sqlglot has for something else that nobody writes."""
 CLAUSE = "window_clause"
@@ -125,6 +125,8 @@ class ClauseReader:
                     self.at += 1
                     self._set("tumbling", True, token)
                 self._set("range", self._span(), token)
+        elif word == "ROWS":
+            self._set("range", self._span(counts_rows=True), token)
         elif word == "TUMBLING":
             self._set("tumbling", True, token)
             self._set("range", self._span(), token)
@@ -158,7 +160,7 @@ class ClauseReader:
         self.values[name] = value
         self.positions[name] = (token.line, column_of(token))
 
-    def _span(self) -> Span:
+    def _span(self, *, counts_rows: bool = False) -> Span:
         negative = self._text() == "-"
         if negative:
             self.at += 1
@@ -170,8 +172,8 @@ class ClauseReader:
         if not _LENGTH.fullmatch(token.text):
             raise self._error("A window length is a number with at most 25 digits.")
         self.at += 1
-        unit = ""
-        if self.at < len(self.tokens) and self._text() != ",":
+        unit = "rows" if counts_rows else ""
+        if not counts_rows and self.at < len(self.tokens) and self._text() != ",":
             unit = self._text().lower()
             if unit not in TIME_UNITS and unit not in ROW_UNITS:
                 raise self._error("Unknown unit in a window length.", hint="use rows, or microseconds … weeks")

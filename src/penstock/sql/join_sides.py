@@ -42,7 +42,7 @@ class Sides:
         equal: list[tuple[str, str]] = []
         rest: list[Expression] = []
         for condition in conditions:
-            sides = self._compared(condition)
+            sides = self.compared(condition)
             if sides is None:
                 rest.append(condition)
             else:
@@ -58,14 +58,14 @@ class Sides:
         rest: list[Expression] = []
         own = dict(zip(self.right_names, self.right.schema.names, strict=True))
         for condition in conditions:
-            sides = self._compared(condition)
+            sides = self.compared(condition)
             if sides is None or not _is_sure(sides[1]):
                 rest.append(condition)
             else:
                 equal.append((self._column("left", sides[0]), renamed(sides[1], own)))
         return equal, rest
 
-    def _compared(self, condition: Expression) -> tuple[Expression, Expression] | None:
+    def compared(self, condition: Expression) -> tuple[Expression, Expression] | None:
         """What of the left equals what of the right, in one type; None if a condition is not of that kind."""
         if not isinstance(condition, Call) or condition.name != "eq":
             return None

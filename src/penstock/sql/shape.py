@@ -27,7 +27,7 @@ _ALIASES = NAMES - OPERATORS - {TokenType.END}
 _STREAM_ALIASES = _ALIASES & (PenstockDialect.Parser.TABLE_ALIAS_TOKENS | {TokenType.IDENTIFIER})
 _JOINS = {
     TokenType.INNER, TokenType.CROSS, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.OUTER, TokenType.SEMI,
-    TokenType.ANTI,
+    TokenType.ANTI, TokenType.ASOF,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ SUPPORT: dict[str, Support] = {
     "user function": Support("called per row"),
     "union": Support("Meld"),
     "join": Support("OA-Join: sorted runs on both sides, a batch at a time"),
+    "as-of join": Support("As-of join: the latest rows of each key, in sorted runs or by key"),
     "lookup": Support("an index of the table, a batch looked up at once as arrays; no state"),
     "versioned lookup": Support("the same, with versions by start"),
     "merge": Support("R0 to R4; `pk.merge` also by hand, with inputs that attach and detach"),

@@ -13,6 +13,7 @@ from pyspark.sql import Window as Over
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.attempts import Attempts
+from penstock.errors import PlanError
 from penstock.model.schema import TIMESTAMP
 from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import renamed
@@ -98,6 +99,8 @@ def _near(node: Join) -> Column:
             return right.between(left + F.lit(low), left + F.lit(high))
         case SameWindow(width=width, origin=origin):
             return _start(left, width, origin) == _start(right, width, origin)
+        case _:
+            raise PlanError("Spark does not say which rows are the latest.", where=node.label)
 
 
 def _start(ticks: Column, width: int, origin: int) -> Column:

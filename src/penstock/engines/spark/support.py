@@ -15,6 +15,7 @@ BATCH: dict[str, Support] = {
     "user function": Support("Python UDF"),
     "union": Support("native union"),
     "join": Support("native; hosted where a condition may have no value"),
+    "as-of join": Support("hosted, spread by what is to be equal"),
     "lookup": Support("native join; hosted where a condition may have no value"),
     "versioned lookup": Support("native: a join by key and by start and end of each version"),
     "merge": Support(
@@ -62,6 +63,7 @@ STREAMING: dict[str, Support] = {
     "user function": Support("hosted, called per row"),
     "union": Support("hosted: Meld, each stream with its own progress"),
     "join": Support("hosted: OA-Join, spread by what is to be equal; rows given up as each stream's promises allow"),
+    "as-of join": Support("hosted, spread by what is to be equal; a row comes out once the other stream is past it"),
     "lookup": Support("hosted, no state: the table is collected when the query starts, and travels with the plan"),
     "versioned lookup": Support("hosted, no state, as other lookups"),
     "merge": Support("hosted: R0 to R4, each replica with its own progress"),
