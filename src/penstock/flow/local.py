@@ -27,6 +27,7 @@ from penstock.plan.explain import explain
 from penstock.plan.nodes import Node
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
+from penstock.plan.read_columns import read_of
 from penstock.plan.rules.settle import settled_for
 from penstock.storage.files import place_of
 from penstock.storage.patterns import real
@@ -41,7 +42,7 @@ class LocalQuery(Query):
         """Made by `Flow.query`."""
         super().__init__(name, sql, plan, catalog)
         self.physical = in_process(plan, catalog)
-        self._sources = {key: source.open for key, source in sources.items()}
+        self._sources = {key: source.reading(read_of(plan, key)) for key, source in sources.items()}
         self._whole = settled_for(plan, "the whole result")
         self._live = {key: source.ahead for key, source in sources.items() if source.ahead is not None}
         self._last = self.execution()

@@ -6,8 +6,9 @@ an iterable nothing is known before it is read, so that it may revise must be sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import cast
 
@@ -18,6 +19,7 @@ from penstock.model.conform import conform_rows
 from penstock.model.element_rows import Elements, with_lives
 from penstock.model.elements import Adjust, Insert
 from penstock.model.schema import Schema
+from penstock.runtime.polled import Poll
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,12 @@ class LocalSource:
     """How many items may be read before they are wanted, of a source that may block; others are read when wanted."""
     is_polled: bool = False
     """Whether it is asked for items, and may be idle."""
+    narrowed: Callable[[Collection[str]], Iterator[Item | Poll]] | None = None
+    """How it is opened by somebody who reads some columns only, if that is less work; the others are null then."""
+
+    def reading(self, columns: Collection[str]) -> Opener:
+        """How it is opened by somebody who reads these columns."""
+        return self.open if self.narrowed is None else partial(self.narrowed, columns)
 
 
 def list_source(source: Sequence[object], columns: Schema, *, may_revise: bool) -> LocalSource:

@@ -13,10 +13,12 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import pyarrow as pa
+import pyarrow.dataset
 
 from penstock.engines.local.opening import Item
 from penstock.errors import SourceError, StreamError
 from penstock.io import infer
+from penstock.io.datasets import dataset_source
 from penstock.io.elements import LocalSource, list_source
 from penstock.io.files import expand, file_source_schema, read_text_files
 from penstock.model.batch import Batch
@@ -97,6 +99,10 @@ def _open(
         final = declared or ready(infer.from_arrow(table.schema, time, time_format))
         _require(final, table.schema.names)
         return LocalSource(final, lambda: _conformed(final, table.to_batches(TABLE_ROWS), table.schema))
+    if isinstance(source, pa.dataset.Dataset):
+        final = declared or ready(infer.from_arrow(source.schema, time, time_format))
+        _require(final, source.schema.names)
+        return dataset_source(source, final)
     if isinstance(source, pa.RecordBatchReader):
         final = declared or ready(infer.from_arrow(source.schema, time, time_format))
         _require(final, source.schema.names)
@@ -113,7 +119,7 @@ def _open(
         return _iterable_source(source, declared, may_revise=may_revise)
     raise StreamError(
         "This cannot be read as a stream.", got=type(source).__name__,
-        hint="give an Arrow table or reader, a pandas or Polars frame, a list of dicts, a path, an iterable, "
+        hint="give an Arrow table, reader or dataset, a pandas or Polars frame, a list of dicts, a path, an iterable, "
         "or what has poll()",
     )  # fmt: skip
 

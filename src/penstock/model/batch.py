@@ -5,11 +5,15 @@ operators ask `columnar` which form is at hand and take it. Rows are tuples in s
 
 A batch may carry lives (`model.lives`): then each row has an end of its own, and some may revise earlier ones. Without
 them every row lives `[t, t + schema.lifetime)`.
+
+Of a batch from a source that reads no more than is needed, columns that no query reads are null; its `origin` reads the
+same rows with all of their columns, for whoever puts some of them aside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -29,7 +33,7 @@ FEW = 1000
 class Batch:
     """Rows of one schema; immutable by agreement."""
 
-    __slots__ = ("_rows", "_table", "lives", "schema")
+    __slots__ = ("_rows", "_table", "lives", "origin", "schema")
 
     def __init__(
         self,
@@ -37,12 +41,25 @@ class Batch:
         rows: Sequence[Row] | None = None,
         table: pa.Table | None = None,
         lives: Lives | None = None,
+        origin: Callable[[], Batch] | None = None,
     ) -> None:
-        """Give at least one of the two forms; `lives` where rows have ends of their own."""
+        """Give at least one of the two forms; `lives` where rows have ends of their own.
+
+        `origin` reads the same rows anew, where columns that nobody reads were left out.
+        """
         self.schema = schema
         self._rows = rows
         self._table = table
         self.lives = lives
+        self.origin = origin
+
+    def complete(self) -> Batch:
+        """The rows with all of their columns."""
+        return self if self.origin is None else self.origin()
+
+    def alone(self) -> Batch:
+        """The rows as they are: nothing is held of where they came from."""
+        return self if self.origin is None else Batch(self.schema, self._rows, self._table, self.lives)
 
     @property
     def columnar(self) -> bool:
@@ -110,7 +127,9 @@ class Batch:
         """The rows for which the mask is true."""
         lives = None if self.lives is None else self.lives.take(np.asarray(mask, np.bool_))
         if self._table is not None:
-            return Batch(self.schema, table=filtered(self._table, np.asarray(mask, np.bool_)), lives=lives)
+            origin = None if self.origin is None else partial(selected_again, self.origin, mask)
+            table = filtered(self._table, np.asarray(mask, np.bool_))
+            return Batch(self.schema, table=table, lives=lives, origin=origin)
         return Batch(self.schema, [row for row, keep in zip(self.rows, mask, strict=True) if keep], lives=lives)
 
     def take(self, places: np.ndarray) -> Batch:
@@ -126,13 +145,23 @@ class Batch:
             return self
         lives = None if self.lives is None else self.lives.part(start, end)
         if self._table is not None:
-            return Batch(self.schema, table=self._table.slice(start, end - start), lives=lives)
+            origin = None if self.origin is None else partial(_part, self.origin, start, end)
+            return Batch(self.schema, table=self._table.slice(start, end - start), lives=lives, origin=origin)
         return Batch(self.schema, self.rows[start:end], lives=lives)
 
     def __repr__(self) -> str:
         """Size and form."""
         lives = "" if self.lives is None else " with lives"
         return f"Batch({len(self)} {'arrow' if self.columnar else 'rows'}{lives})"
+
+
+def selected_again(origin: Callable[[], Batch], mask: Sequence[bool] | np.ndarray) -> Batch:
+    """Some of the rows that an origin reads."""
+    return origin().select(mask)
+
+
+def _part(origin: Callable[[], Batch], start: int, end: int) -> Batch:
+    return origin().part(start, end)
 
 
 def filtered(table: pa.Table, mask: np.ndarray) -> pa.Table:

@@ -26,6 +26,9 @@ from penstock.model.text import write_bytes
 from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, Domain, show_ticks, usable
 from penstock.model.time_format import parse_format
 
+Reason = tuple[np.ndarray, str, pa.ChunkedArray | None]
+"""Which rows fail, why, and the column that shows it."""
+
 
 @dataclass(frozen=True)
 class DeadLetter:
@@ -204,15 +207,27 @@ def _misfit(field: Field, schema: Schema) -> str:
     return f"{field.name} is not {what}: "
 
 
-def conform_table(
-    schema: Schema, table: pa.Table, texts: Sequence[str] | None = None
-) -> tuple[Batch, list[DeadLetter]]:
-    """An Arrow table, column by column; a row fails when any of its values does.
+@dataclass(frozen=True)
+class Conformed:
+    """The rows of a table in a schema, those that do not fit it among them."""
 
-    Dead letters show the row as JSON, or as it is in `texts`.
-    """
+    table: pa.Table
+    failed: np.ndarray | None
+    """Which rows do not fit; None if all do."""
+    reasons: list[Reason]
+
+    def letters(self, given: pa.Table, texts: Sequence[str] | None = None) -> list[DeadLetter]:
+        """Those that do not fit, as JSON of what was given, or as they are in `texts`."""
+        if self.failed is None:
+            return []
+        names = [name for name in self.table.column_names if name in given.column_names]
+        return _letters(given.select(names), self.failed, self.reasons, texts)
+
+
+def conformed(schema: Schema, table: pa.Table) -> Conformed:
+    """An Arrow table, column by column; a row fails when any of its values does, which is null then."""
     columns: list[pa.ChunkedArray] = []
-    reasons: list[tuple[np.ndarray, str, pa.ChunkedArray | None]] = []
+    reasons: list[Reason] = []
     for field in schema.fields:
         if field.name not in table.column_names:
             columns.append(pa.chunked_array([pa.nulls(table.num_rows, field.type.arrow)]))
@@ -229,17 +244,23 @@ def conform_table(
         columns.append(cast)
     result = pa.Table.from_arrays(columns, schema=schema.arrow)
     if not any(mask.any() for mask, _, _ in reasons):
-        return Batch(schema, table=result), []
-    failed = np.logical_or.reduce([mask for mask, _, _ in reasons])
-    dead = _letters(table.select([n for n in schema.names if n in table.column_names]), failed, reasons, texts)
-    return Batch(schema, table=result.filter(pa.array(~failed))), dead
+        return Conformed(result, None, [])
+    return Conformed(result, np.logical_or.reduce([mask for mask, _, _ in reasons]), reasons)
 
 
-def _misfits(
-    schema: Schema, field: Field, column: pa.ChunkedArray, cast: pa.ChunkedArray
-) -> list[tuple[np.ndarray, str, pa.ChunkedArray | None]]:
+def conform_table(
+    schema: Schema, table: pa.Table, texts: Sequence[str] | None = None
+) -> tuple[Batch, list[DeadLetter]]:
+    """The rows of a table that fit a schema, and dead letters of the others (`Conformed.letters`)."""
+    found = conformed(schema, table)
+    if found.failed is None:
+        return Batch(schema, table=found.table), []
+    return Batch(schema, table=found.table.filter(pa.array(~found.failed))), found.letters(table, texts)
+
+
+def _misfits(schema: Schema, field: Field, column: pa.ChunkedArray, cast: pa.ChunkedArray) -> list[Reason]:
     """Which rows fail because of a column, and why."""
-    found: list[tuple[np.ndarray, str, pa.ChunkedArray | None]] = []
+    found: list[Reason] = []
     is_needed = field.name == schema.time and not schema.attributes
     if cast.null_count > column.null_count or (cast.null_count and is_needed):
         present_, gone = _mask(pc.is_valid(column)), _mask(pc.is_null(cast))
@@ -265,7 +286,7 @@ def _mask(column: pa.ChunkedArray) -> np.ndarray:
 def _letters(
     table: pa.Table,
     failed: np.ndarray,
-    reasons: list[tuple[np.ndarray, str, pa.ChunkedArray | None]],
+    reasons: list[Reason],
     texts: Sequence[str] | None,
 ) -> list[DeadLetter]:
     dead = []

@@ -55,6 +55,8 @@ class Physical:
     """How its output changes places, if it does."""
     native: tuple[Expression, ...] = ()
     """On Spark, where rows are read: which of its expressions Spark computes before rows go to Python."""
+    unread: frozenset[str] = frozenset()
+    """Columns of its output that nobody reads, where the plan is run for itself alone."""
 
     @property
     def is_hosted(self) -> bool:

@@ -17,7 +17,7 @@ Where a checkpoint is taken up, what its state fixes is not chosen again: see `k
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from penstock.errors import PlanError
@@ -49,6 +49,7 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.physical import Physical, Runs
 from penstock.plan.progressing import Wanted, wanted_above, wanted_below
+from penstock.plan.read_columns import read_below
 from penstock.plan.stages import Exchange, exchanges
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
@@ -92,7 +93,7 @@ def in_process(
     def decide(node: Node, identity: str) -> Decision:
         return _local(node, catalog, aggregate, volume, partial(kept.chosen, identity=identity))
 
-    return _planned(kept.ordered(plan), decide, needed, kept)
+    return _narrowed(_planned(kept.ordered(plan), decide, needed, kept), frozenset(plan.schema.names))
 
 
 def spark_batch(plan: Node, catalog: Catalog, setting: str | None = None, *, volume: Volume = _VOLUME) -> Physical:
@@ -160,6 +161,13 @@ def _planned(
 
 
 # In-process
+
+
+def _narrowed(planned: Physical, read: frozenset[str]) -> Physical:
+    """The plan, with what nobody reads of each node's output, of which `read` is read."""
+    names = frozenset(planned.node.schema.names)
+    below = read_below(planned.node, read)
+    return replace(planned, inputs=tuple(_narrowed(each, below) for each in planned.inputs), unread=names - read)
 
 
 def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, taken_up: TakenUp) -> Decision:

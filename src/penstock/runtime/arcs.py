@@ -152,4 +152,4 @@ class Outlet(Arc):
 def result_of(element: Given) -> Result:
     """What is held for an outlet, which is given rows and punctuation one after the other."""
     assert not isinstance(element, Interleaved)
-    return element
+    return element.alone() if isinstance(element, Batch) else element

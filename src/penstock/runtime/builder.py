@@ -102,7 +102,7 @@ class Builder:
             case Select(predicate=predicate):
                 below = node.input.schema
                 by_rows = filter_function(predicate, below, self.functions)
-                return SelectOperator(node.schema, by_rows, _mask(self._by_column(predicate, below)))
+                return SelectOperator(node.schema, by_rows, _mask(self._by_column(predicate, below)), planned.unread)
             case Project():
                 return self._project(node)
             case Union(branches=branches):

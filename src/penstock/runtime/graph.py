@@ -260,6 +260,8 @@ class Graph:
         A stream that the plan reads twice rejects the same rows twice; the first reading speaks for both. Operators
         that fail on a row each speak for themselves.
         """
+        if rejected.batch.origin is not None:
+            rejected = replace(rejected, batch=rejected.batch.complete())
         if rejected.kind == "failed" or node.stream is None:
             rejected = replace(rejected, kind="failed")
             node.statistics.failed += len(rejected.batch)

@@ -340,9 +340,9 @@ class SharedGraph(Graph):
 
 
 def _for_anybody(planned: Physical) -> Physical:
-    """Where several attributes of a stream progress, queries that come later may use any of them."""
+    """Queries that come later may read any column, and use any attribute that progresses, where several do."""
     attributes = planned.node.schema.attributes if isinstance(planned.node, Source) else ()
-    return replace(planned, wanted=tuple((name, EVERY) for name in attributes)) if attributes else planned
+    return replace(planned, wanted=tuple((name, EVERY) for name in attributes), unread=frozenset())
 
 
 def named_measures(family: GraphNode) -> list[list[Any]]:

@@ -47,7 +47,7 @@ def _in_pieces(schema: Schema, batch: Batch, whole: Whole, single: Single) -> Ou
             made.append(Batch(schema, [row for _, row in good], lives=lives))
             mask = np.zeros(len(piece), np.bool_)
             mask[[place for place, _ in failed]] = True
-            failures.append(piece.select(mask))
+            failures.append(piece.select(mask).complete())
             reasons += [reason for _, reason in failed]
     together = concat(schema, made)
     if len(together):

@@ -12,6 +12,7 @@ Lives pass through: an insert and its adjusts are the same row, so they become t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -84,8 +85,12 @@ class ProjectOperator(Stateless):
     def _whole(self, batch: Batch) -> Batch:
         lives = batch.lives if self.schema.lives is not None else None
         if batch.columnar:
-            return Batch(self.schema, table=self.by_column(batch), lives=lives)
+            origin = None if batch.origin is None else partial(self._again, batch.origin)
+            return Batch(self.schema, table=self.by_column(batch), lives=lives, origin=origin)
         return Batch(self.schema, self.by_rows(batch.rows), lives=lives)
+
+    def _again(self, origin: Callable[[], Batch]) -> Batch:
+        return self._whole(origin())
 
     def single(self, row: Row) -> Row:
         """The row that comes of a row; fails where a column does."""

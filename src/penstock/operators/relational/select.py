@@ -2,11 +2,14 @@
 
 A row for which the predicate has no value, since evaluating it fails, is given back as failed. Lives pass through: an
 insert and its adjusts are the same row, so all of them are kept or none is.
+
+Columns that nobody reads further up are not copied: they are null, and the `origin` of the batch has them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +28,16 @@ ColumnPredicate = Callable[[Batch], pa.ChunkedArray | None]
 class SelectOperator(Stateless):
     """Keeps the rows for which the predicate is true; null is not true."""
 
-    def __init__(self, schema: Schema, by_rows: RowFilter, by_column: ColumnPredicate) -> None:
-        """`by_column` gives the mask of a columnar batch, or None where these values have no columnar answer."""
+    def __init__(
+        self, schema: Schema, by_rows: RowFilter, by_column: ColumnPredicate, unread: Collection[str] = ()
+    ) -> None:
+        """`by_column` gives the mask of a columnar batch, or None where these values have no columnar answer.
+
+        `unread` are columns that nobody reads of what comes out.
+        """
         super().__init__(schema)
         self.by_rows, self.by_column = by_rows, by_column
+        self.unread = frozenset(unread)
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Filter in the form at hand."""
@@ -59,11 +68,25 @@ class SelectOperator(Stateless):
 
     def _filtered(self, batch: Batch, kept: pa.ChunkedArray) -> Batch:
         lives = None if batch.lives is None else batch.lives.take(np.asarray(kept.to_numpy(), np.bool_))
-        return Batch(self.schema, table=batch.table.filter(kept), lives=lives)
+        if not self.unread:
+            origin = None if batch.origin is None else partial(_again, batch.origin, kept)
+            return Batch(self.schema, table=batch.table.filter(kept), lives=lives, origin=origin)
+        read = [field.name for field in self.schema.fields if field.name not in self.unread]
+        table = batch.table.select(read).filter(kept)
+        columns = [
+            pa.chunked_array([pa.nulls(table.num_rows, field.type)]) if field.name in self.unread else table[field.name]
+            for field in self.schema.arrow
+        ]
+        made = pa.Table.from_arrays(columns, schema=self.schema.arrow)
+        return Batch(self.schema, table=made, lives=lives, origin=partial(_again, batch.complete, kept))
 
     def single(self, row: Row) -> Row | None:
         """The row if it is kept; fails where the predicate does."""
         return row if self.by_rows((row,)) else None
+
+
+def _again(origin: Callable[[], Batch], kept: pa.ChunkedArray) -> Batch:
+    return origin().select(kept.to_numpy())
 
 
 def _kept_before(given: Interleaved, so_far: np.ndarray) -> list[int]:
