@@ -22,6 +22,16 @@ _COMMENT = re.compile(r"(?:--.*\n)+")
 _PARTS = re.compile(r"(?P<name>q\d+) (?P<title>.*?) asks: (?P<asks>.*?) here: (?P<here>.*)")
 
 
+SIDE_INPUT = "side_input"
+"""What q13 looks up."""
+
+
+def side_input() -> pa.Table:
+    """A row for each of ten thousand keys."""
+    keys = range(10_000)
+    return pa.table({"key": keys, "value": [str(key) for key in keys]})
+
+
 def home() -> Path:
     """Where the queries are."""
     return Path(os.environ.get("PENSTOCK_NEXMARK", "benchmarks/nexmark")).absolute()
@@ -51,7 +61,8 @@ class NexmarkQuery:
     def script(self, events: Any, flow: Flow | None = None) -> Script:
         """The streams and the query, over events; in-process, unless a flow is given."""
         text = (home() / "streams.sql").read_text() + self.sql
-        return (flow or Flow()).sql(text, sources={"events": events})
+        tables = {SIDE_INPUT: side_input()} if f"CREATE TABLE {SIDE_INPUT}" in self.sql else {}
+        return (flow or Flow()).sql(text, sources={"events": events, **tables})
 
     def elsewhere(self, engine: str) -> Path:
         """The same question in the words of another engine."""
@@ -76,5 +87,6 @@ def by_duckdb(query: NexmarkQuery, events: pa.Table) -> pa.Table:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("events", events)
+        connection.register(SIDE_INPUT, side_input())
         connection.execute((home() / "duckdb" / "streams.sql").read_text())
         return connection.sql(query.elsewhere("duckdb").read_text()).to_arrow_table()

@@ -23,7 +23,7 @@ import pyarrow.csv
 import pyarrow.dataset
 
 from penstock.bench.claims import Claim, Report
-from penstock.bench.nexmark import NexmarkQuery, home, queries
+from penstock.bench.nexmark import NexmarkQuery, home, queries, side_input
 from penstock.bench.nexmark_events import SCHEMA, make_events
 from penstock.bench.peers import python_of, run_script
 from penstock.errors import InternalError
@@ -48,6 +48,12 @@ def read_events(path: Path) -> pa.dataset.Dataset:
 def write_events(events: pa.Table, path: Path) -> None:
     """As both read them: without a line of names, empty where there is nothing."""
     pyarrow.csv.write_csv(events, path, pyarrow.csv.WriteOptions(include_header=False))
+
+
+def write_side_input(path: Path) -> None:
+    """As Flink reads it: with the time in milliseconds from which on a row is valid, before all events."""
+    table = side_input()
+    write_events(table.append_column("ms", pa.array([0] * table.num_rows)), path)
 
 
 def in_process(query: NexmarkQuery, events: pa.Table | Path) -> tuple[float, pa.Table]:
@@ -107,6 +113,7 @@ class NexmarkBench:
         with tempfile.TemporaryDirectory(prefix="penstock-nexmark-") as folder:
             events, path = make_events(self.rows), Path(folder) / "events.csv"
             write_events(events, path)
+            write_side_input(path.with_name("side_input.csv"))
             results = {query.name: self._measure(query, events, path) for query in self.queries}
             has_flink = python_of("flink") is not None
             if has_flink:

@@ -23,7 +23,9 @@ from penstock.plan.like import ESCAPE, linear_expression_of
 from penstock.plan.typing import common_type
 from penstock.runtime.column_decimals import decimal_column, keeps_digits
 from penstock.runtime.column_scalars import COLUMN_FORMS, HARMLESS, ColumnFunction, NotColumnar
+from penstock.runtime.few_values import column_of_text, once_each
 
+Form = Callable[[Expression, Schema], ColumnFunction | None]
 _CHECKED = {"add": "add_checked", "subtract": "subtract_checked", "multiply": "multiply_checked"}
 _COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _TEXT = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length"}
@@ -34,6 +36,19 @@ _HARMLESS = frozenset(
 
 def column_function(expression: Expression, schema: Schema) -> ColumnFunction | None:
     """The column of an expression's values, or None where there is no columnar form."""
+    text = column_of_text(expression)
+    plain = _of_rows(expression, schema, column_function if text is None else _plain)
+    of_values = None if text is None or plain is None else _plain(expression, Schema((schema[text],)))
+    return plain if text is None or plain is None or of_values is None else once_each(text, schema, plain, of_values)
+
+
+def _plain(expression: Expression, schema: Schema) -> ColumnFunction | None:
+    """The same, row for row."""
+    return _of_rows(expression, schema, _plain)
+
+
+def _of_rows(expression: Expression, schema: Schema, of_part: Form) -> ColumnFunction | None:
+    """The same, its parts by `of_part`."""
     match expression:
         case Column(name=name):
             index = schema.index(name)
@@ -48,7 +63,7 @@ def column_function(expression: Expression, schema: Schema) -> ColumnFunction | 
                 return None
             if any(a.type == VOID for a in args) and name not in ("and", "or", "not", "is_null", "case"):
                 return None  # Arrow's functions know no untyped null
-            parts = [column_function(a, schema) for a in args]
+            parts = [of_part(a, schema) for a in args]
             if any(p is None for p in parts):
                 return None
             return _call(name, expression, [p for p in parts if p is not None])
