@@ -154,6 +154,19 @@ class Frontier:
         elif same is None:
             self._least[shape] = min(min(vector) for vectors in promises.values() for vector in vectors)
 
+    def forget(self, promise: Punctuation) -> None:
+        """Take out a promise as it was made, where nobody asks for it any more; one that is not there is no error."""
+        parts = _Parts.of(promise)
+        of_shape, key = self._promises.get(parts.shape), parts.key(parts.shape.columns)
+        vector = parts.vector(parts.shape.attributes)
+        if of_shape is None or vector not in of_shape.get(key, ()):
+            return
+        of_shape[key].remove(vector)
+        if not of_shape[key]:
+            del of_shape[key]
+        if not of_shape:
+            del self._promises[parts.shape], self._least[parts.shape]
+
     # Asking
 
     def condemning(self, values: Mapping[str, object]) -> Punctuation | None:

@@ -1,7 +1,8 @@
 """Aggregates of whole groups: a group is put out once, when nothing more of it comes (thesis 2.1, 4).
 
 A key may be an attribute that progresses, as the times of both streams are after a join. A bound on such attributes,
-one or several together (joint punctuation), completes the groups that are below it in all of them.
+one or several together (joint punctuation), completes the groups that are below it in all of them; one with constants
+those that have these too.
 
 A final promise completes the groups whose keys have its constants; one with a constant that is no key speaks for a part
 of a group, and completes nothing. The end of the stream completes all. What comes of a group starts at the greatest
@@ -28,6 +29,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.values import canonical
 from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.aggregates.emission import PORTION
 from penstock.operators.aggregates.open_groups import OpenGroups, page_of
@@ -94,7 +96,7 @@ class GroupAggregateOperator(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Put out the groups that are complete now, then say what follows for the results."""
-        if not punctuation.constants and all(name in self.timed for name, _ in punctuation.bounds):
+        if all(name in self.timed for name, _ in punctuation.bounds):
             yield from self._passed(punctuation)
         elif not punctuation.is_linear:
             yield from self._promised(punctuation)
@@ -106,14 +108,22 @@ class GroupAggregateOperator(Operator):
         yield from self._pass_on()
 
     def _passed(self, promise: Punctuation) -> Outputs:
-        """Put out the groups that are below every bound of a promise; a group without such a value never is."""
+        """Put out the groups that are below every bound of a promise and have its constants, where these are keys.
+
+        A group without a value that is bounded is never below it.
+        """
         bounds = [(self.timed[name], bound) for name, bound in promise.bounds]
+        names = [self.grouping.schema.fields[i].name for i in self.grouping.keys]
+        if not all(name in names for name, _ in promise.constants):
+            return
+        constants = [(names.index(name), canonical(value)) for name, value in promise.constants]
         for number in sorted(self._oldest()):
             groups = self.pages.get(f"g{number}").all()
             over = {
                 key: partials
                 for key, partials in groups.items()
                 if all(key[at] is not None and key[at] < bound for at, bound in bounds)
+                and all(canonical(key[at]) == value for at, value in constants)
             }
             if over:
                 yield from self._complete(number, over)

@@ -5,11 +5,13 @@ comes, and then kept itself; rows of which all partners have come are never kept
 of the other: no more partners of theirs come, so they are given up, and where rows without a partner come out, this is
 when. Pairs come out at once and in no order.
 
-What comes out is promised as early as the inputs allow (`promised`).
+What comes out is promised as early as the inputs allow (`promised`); what they promise of groups does the same for the
+rows of these (`group_promises`).
 
 Rows that come in large batches are kept as runs (`runs`), those that come a few at a time as they are (`loose`). In
 which form runs are kept, and how partners are found among them, is decided as the inputs go (`finding`). State: the
-runs and the loose rows of each side, and the inputs' bounds. Indexes are not kept: they follow from the rows.
+runs and the loose rows of each side, the inputs' bounds, and what is promised of groups. Indexes are not kept: they
+follow from the rows.
 """
 
 from __future__ import annotations
@@ -29,10 +31,12 @@ from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
 from penstock.operators.joins.finding import Finding, Form
 from penstock.operators.joins.forms import Condition, Forms, Side
+from penstock.operators.joins.group_promises import WAITING, GroupPromises
 from penstock.operators.joins.loose import Key, Loose, LooseRows
 from penstock.operators.joins.nearness import LEFT, RIGHT, Nearness
 from penstock.operators.joins.promised import Promised
 from penstock.operators.joins.runs import Run, joined
+from penstock.operators.joins.waiting_groups import WaitingGroups
 from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.operators.state import PROMISES
 
@@ -57,6 +61,8 @@ class OAJoin(Operator):
 
     ports = 2
     kind = "oa-join"
+    version = 2
+    """The first knew nothing of groups."""
 
     def __init__(
         self,
@@ -78,12 +84,18 @@ class OAJoin(Operator):
         self.asks_all = condition is not None and condition.may_fail
         """Whether every pair is asked, so that which of them fail does not depend on who came first."""
         self.finding = Finding(sides, near, form)
+        self.groups = GroupPromises(self)
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Join a batch with what the other side keeps, then keep what may still be met."""
         if not len(batch):
             return
         known = self._bounds()
+        yield from self._take(port, batch, known)
+        if not self.is_of_pairs and port == RIGHT:  # rows of the left that have met one are done with
+            yield from self.groups.met(port, batch, known)
+
+    def _take(self, port: int, batch: Batch, known: Bounds) -> Outputs:
         if len(batch) <= FEW_ROWS and not batch.columnar:
             yield from self._by_rows(port, batch, known)
             return
@@ -141,7 +153,8 @@ class OAJoin(Operator):
 
     def _keep(self, port: int, run: Run, known: Bounds) -> Outputs:
         """Keep the rows that a row to come may meet; of the others, those that come out by themselves do."""
-        open_ = run.times >= self.near.settled(port, known.attributes[1 - port])
+        settled = self.near.settled(port, known.attributes[1 - port])
+        open_ = run.times >= self.groups.settled_rows(port, run.table, settled)
         if not self.is_of_pairs and port == LEFT:
             if self.is_semi and run.met.any():
                 yield self.forms.of_left(run.table.filter(pa.array(run.met)))
@@ -205,9 +218,11 @@ class OAJoin(Operator):
         attribute, own = side.schema.index(side.attribute), self._loose(port)
         for at, (row, key) in enumerate(rows):
             time: int = row[attribute]  # type: ignore[assignment]
+            over = settled
             if key is not None:
                 met[at] |= self._meet(port, row, self._found(port, key, time), out, made)
-            self._place(port, (time, key, row), met[at], settled, own, out)
+                over = self.groups.settled(port, key, settled)
+            self._place(port, (time, key, row), met[at], over, own, out)
         if len(own):
             self.pages.put(f"loose{port}", own)
         yield from made
@@ -266,23 +281,26 @@ class OAJoin(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Give up what can no longer be met on the other side, then say what follows for pairs."""
-        side = self.sides[port]
+        side, known = self.sides[port], self._bounds()
         if not punctuation.is_linear:
+            yield from self.groups.take(port, punctuation, known)
             return
-        known, value = self._bounds(), punctuation.value
+        value = punctuation.value
         is_time = punctuation.attribute == side.schema.time
         is_attribute = punctuation.attribute == side.attribute or (is_time and value == END_OF_TIME)
-        moved = False
+        moved, settled = False, MIN_TICK
         if is_time and value > known.times[port]:
             known.times[port] = value
             moved = True
         if is_attribute and value > known.attributes[port]:
             known.attributes[port] = value
             moved = True
-            yield from self._settle(1 - port, self.near.settled(1 - port, value), known)
+            settled = self.near.settled(1 - port, value)
+            yield from self._settle(1 - port, settled, known)
         if moved:
             self.pages.put("bounds", known)
             yield from self._promise(known)
+            yield from self.groups.gave_up(1 - port, settled, known)
 
     def _settle(self, port: int, settled: int, known: Bounds) -> Outputs:
         """Rows of a side below a time can no longer be met: give them up."""
@@ -312,7 +330,10 @@ class OAJoin(Operator):
         loose = self._loose(port)
         if loose.least() >= settled:
             return
-        gone = list(loose.give_up(settled))
+        yield from self._gave_up_loose(port, loose, list(loose.give_up(settled)))
+
+    def _gave_up_loose(self, port: int, loose: LooseRows, gone: list[Loose]) -> Outputs:
+        """Loose rows were taken out: those come out that have had no partner, where they do."""
         if len(loose):
             self.pages.put(f"loose{port}", loose)
         else:
@@ -362,7 +383,7 @@ class OAJoin(Operator):
         """Runs without their indexes."""
         if isinstance(page, Run):
             return [page.table, page.times, page.met]
-        if isinstance(page, LooseRows):
+        if isinstance(page, LooseRows | WaitingGroups):
             return page.to_plain()
         return [page.times, page.attributes, page.runs, page.next] if isinstance(page, Bounds) else page
 
@@ -371,4 +392,6 @@ class OAJoin(Operator):
         if key.startswith("run"):
             table, times, met = data
             return Run(table, times, np.array(met, np.bool_))
+        if key == WAITING:
+            return WaitingGroups.from_plain(data)
         return LooseRows.from_plain(data) if key.startswith("loose") else Bounds(*data)
