@@ -146,6 +146,7 @@ def test_windows_of_a_group_close_before_those_of_others() -> None:
         f"SELECT a, count(*) AS n FROM (SELECT y.a AS a FROM z y LEFT ANTI JOIN s x ON x.a = y.a AND {NEAR}) AS i "
         "GROUP BY a",
         f"SELECT x.b, count(*) AS n {BOTH.format('JOIN')} GROUP BY x.b",
+        "SELECT x.a, count(*) AS n FROM s x ASOF JOIN z y ON x.a = y.a AND x.ts >= y.ts GROUP BY x.a",
     ],
 )
 def test_groups_that_only_the_other_side_ends_are_refused(sql: str) -> None:

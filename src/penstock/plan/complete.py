@@ -16,6 +16,7 @@ from collections.abc import Collection
 
 from penstock.model.progress import Punctuated
 from penstock.plan.expressions import Column
+from penstock.plan.join_nodes import Latest
 from penstock.plan.nodes import (
     Distinct,
     Ends,
@@ -73,7 +74,9 @@ def _of_branch(node: Node, branch: Node, columns: Collection[str]) -> frozenset[
 
 
 def _of_side(node: Join, side: int, columns: Collection[str]) -> frozenset[str] | None:
-    """What promises of one side of a join complete."""
+    """What promises of one side of a join complete; one with the latest rows makes no use of them."""
+    if isinstance(node.near, Latest):
+        return None
     if side and node.kind == "anti":  # rows of the left that come later have no partner, and come out
         return None
     half = len(node.left.schema.fields)
