@@ -110,10 +110,15 @@ def queries(draw: st.DrawFn) -> str:
                 "SELECT a.k AS k, count(*) AS n FROM A a {} B b ON {} GROUP BY a.k, a.ts",
                 "SELECT count(*) AS n, max(t) AS m [RANGE 4, SLIDE 2, WA t] "
                 "FROM (SELECT greatest(b.ts, a.ts) AS t FROM A a {} B b ON {}) AS x",
+                "SELECT count(*) AS n, max(t) AS m [RANGE 4, SLIDE 2, WA t] "
+                "FROM (SELECT least(b.ts, a.ts) AS t FROM A a {} B b ON {}) AS x",
+                "SELECT least(a.ts, b.ts) div 3 AS t, count(*) AS n FROM A a {} B b ON {} "
+                "GROUP BY least(a.ts, b.ts) div 3",
+                "SELECT b.v, count(*) AS n FROM A a {} B b ON {} GROUP BY least(a.ts, b.ts), b.v",
             ]
         )
     )
-    if "GROUP BY" in above and kind not in ("JOIN", "LEFT JOIN"):
+    if ("least" in above and kind != "JOIN") or ("GROUP BY" in above and kind not in ("JOIN", "LEFT JOIN")):
         above = "SELECT * FROM A a {} B b ON {}"
     return above.format(kind, condition)
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.errors import QueryError
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.frontier import Frontier
-from penstock.model.progress import punctuated
+from penstock.model.progress import ordered, punctuated
 from penstock.operators.joins import finding, oa_join
 from penstock.operators.joins.oa_join import OAJoin
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
@@ -87,6 +88,44 @@ def test_joint_punctuation_puts_a_group_out_before_its_time_has_passed_everywher
     assert groups == [set(), set(), set(), set(), {(0, 0, 1)}, {(1, 0, 1)}, set(), set()]
     assert told[5][1] < 1
     assert told[7][1] == 1
+
+
+def test_the_lesser_time_is_promised_as_far_as_both_are() -> None:
+    """Rows meet that are no more than 2 apart: after bounds 5 and 9, a pair may be of 5 and 3; after 5 and 5 too."""
+    how = punctuated("k = 'c'", whole_stream=True)
+    sql = "SELECT least(A.ts, B.ts) AS t, A.ts AS t0, B.ts AS t1 FROM A JOIN B ON B.ts BETWEEN A.ts - 2 AND A.ts + 2"
+    execution, promised, told = JoinCase(sql, (how, how), []).execution(), Frontier(), []
+    for name, bound in (("A", 5), ("B", 9), ("B", 10), ("A", 20)):
+        for each in execution.feed(name, Batch(SCHEMA, [packet(bound, "c")])):
+            if isinstance(each, Punctuation):
+                assert promised.add(each)
+        told.append(promised.bound("t"))
+        assert told[-1] == min(promised.bound("t0"), promised.bound("t1"))
+    assert told[1:] == [3, 3, 8]
+
+
+@given(case=join_cases())
+def test_windows_on_the_lesser_time_close_as_soon_as_they_can(case: JoinCase) -> None:
+    """A window is out once both times are promised to be past its end: as one on each of them would be."""
+    near = "FROM A JOIN B ON A.k = B.k AND B.ts BETWEEN A.ts - 3 AND A.ts + 4"
+    lesser = JoinCase(f"SELECT count(*) AS n {near} GROUP BY least(A.ts, B.ts)", case.progress, []).execution()
+    pairs = JoinCase(f"SELECT A.ts AS a, B.ts AS b {near}", case.progress, []).execution()
+    promised, out, seen = Frontier(), set[int](), list[int]()
+    for name, batch in case.inputs():
+        for each in pairs.feed(name, batch):
+            if isinstance(each, Punctuation):
+                promised.add(each)
+            elif isinstance(each, Batch):
+                seen += [min(row[:2]) for row in each.rows]  # type: ignore[type-var]
+        for each in lesser.feed(name, batch):
+            out |= {row[1] for row in each.rows} if isinstance(each, Batch) else set()  # type: ignore[misc]
+        assert out == {t for t in seen if t < min(promised.bound("a"), promised.bound("b"))}
+
+
+@pytest.mark.parametrize("sql", ["SELECT count(*) AS n FROM A LEFT JOIN B ON A.ts = B.ts GROUP BY least(A.ts, B.ts)"])
+def test_where_a_time_may_be_missing_the_lesser_one_does_not_progress(sql: str) -> None:
+    with pytest.raises(QueryError, match="needs a window"):
+        JoinCase(sql, (ordered(), ordered()), []).execution()
 
 
 @given(case=join_cases(st.just(Q7_1)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import PlanError
 from penstock.model.schema import BOOLEAN, VOID, DataType, Schema
 from penstock.plan.expressions import Column, Expression, walk
-from penstock.plan.monotone import rises_with
+from penstock.plan.monotone import rises_with_all
 
 if TYPE_CHECKING:
     from penstock.plan.node import Node
@@ -52,7 +52,7 @@ def check_predicate(kind: str, predicate: Expression, schema: Schema) -> None:
 
 def check_rises(kind: str, expression: Expression) -> None:
     """A time that is computed rises with an attribute, and is of a type that has an order in time."""
-    if rises_with(expression) is None or expression.type.domain is None:
+    if not rises_with_all(expression) or expression.type.domain is None:
         raise PlanError("A time that is computed rises with an attribute.", where=kind, got=str(expression))
 
 

@@ -1,7 +1,8 @@
 """Expressions that never fall while an attribute rises: sums with constants, quotients by them, truncations.
 
 Of such an expression bounds are known: no later row is below `f(b)` if none is below `b` (Gigascope's ordered
-attributes, which `time/60` is one of). So rows may be windowed and grouped by it like by the attribute.
+attributes, which `time/60` is one of). So rows may be windowed and grouped by it like by the attribute. The least of
+several attributes rises with all of them together: of it a bound is known once there is one on each (thesis 7.1).
 
 Of sums with constants and truncations of timestamps more is known: they are constant on stretches of one length, and
 rise from each to the next. To group by one is then the same as windows of that length over the attribute itself. This
@@ -32,27 +33,36 @@ class Stretches:
 
 def rises_with(expression: Expression) -> str | None:
     """The one column with which an expression rises or stays as it is; None if that is not known of it."""
+    found = rises_with_all(expression)
+    return found[0] if len(found) == 1 else None
+
+
+def rises_with_all(expression: Expression) -> tuple[str, ...]:
+    """The columns with which an expression rises or stays as it is; none if that is not known of it."""
     match expression:
         case Column(name=name, type=type_):
-            return name if type_.domain is not None else None
+            return (name,) if type_.domain is not None else ()
+        case Call(name="least", args=args) if all(isinstance(arg, Column) for arg in args):
+            each = [rises_with_all(arg) for arg in args]
+            return tuple(sorted({name for own in each for name in own})) if all(each) else ()
         case Call(name="add", args=(Literal(value=int()), inner)):
-            return rises_with(inner)
+            return rises_with_all(inner)
         case Call(name="add" | "subtract" | "time_add", args=(inner, Literal(value=int()))):
-            return rises_with(inner)
+            return rises_with_all(inner)
         case Call(name="subtract", args=(inner, Call(name="modulo", args=(same, Literal(value=int() as by))))):
-            return rises_with(inner) if inner == same and by > 0 else None
+            return rises_with_all(inner) if inner == same and by > 0 else ()
         case Call(name="multiply", args=(Literal(value=int() as by), inner)) if by > 0:
-            return rises_with(inner)
+            return rises_with_all(inner)
         case Call(name="multiply" | "divide" | "int_divide", args=(inner, Literal(value=int() as by))) if by > 0:
-            return rises_with(inner)
+            return rises_with_all(inner)
         case Call(name="floor" | "ceil", args=(inner,)):
-            return rises_with(inner)
+            return rises_with_all(inner)
         case Call(name="date_trunc", args=(Literal(), inner)):
-            return rises_with(inner)
+            return rises_with_all(inner)
         case Call(name="cast", args=(inner,)) if inner.type.is_numeric and expression.type.is_numeric:
-            return rises_with(inner)
+            return rises_with_all(inner)
         case _:
-            return None
+            return ()
 
 
 def stretches(expression: Expression) -> Stretches | None:
@@ -97,6 +107,8 @@ def turns(expression: Expression) -> tuple[int, int]:
             return _quotients(inner, by)
         case Call(name="subtract", args=(inner, Call(name="modulo", args=(_, Literal(value=int() as by))))):
             return _quotients(inner, by)
+        case Call(name="least"):
+            return 1, 0
         case Call(args=args):
             (inner,) = [a for a in args if not isinstance(a, Literal)]
             return turns(inner)

@@ -8,7 +8,8 @@ numbering, settling) has its time alone.
 
 Besides there are columns that are computed from an attribute and rise with it (`plan/monotone.py`). No bounds are sent
 for them: where rows are windowed by one, a projection makes it the time, computed from the attribute anew, and maps
-bounds on that.
+bounds on that. The least of several attributes, as `least(a.ts, b.ts)` after a join, is another matter: what it is
+computed from need not be there where it is windowed by. So a projection that computes it sends bounds on it.
 
 A consumer that reads bounds of one attribute has no use for those of others (thesis 8.1, the Describe idea): a window
 for those of the attribute it stands on. Where the rows of a stream are the result, bounds on all of them are of use.
@@ -20,7 +21,7 @@ from dataclasses import replace
 
 from penstock.plan.aggregate_nodes import WindowAggregate
 from penstock.plan.expressions import Call, Column, Expression, columns_in, renamed, substitute
-from penstock.plan.monotone import rises_with, stretches, turns
+from penstock.plan.monotone import rises_with_all, stretches, turns
 from penstock.plan.nodes import Distinct, Join, Lookup, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
@@ -46,7 +47,8 @@ def _attributes(node: Node) -> tuple[str, ...]:
             return progressing(below)
         case Project(input=below, columns=columns):
             known = set(progressing(below))
-            return tuple(name for name, e in columns if isinstance(e, Column) and e.name in known)
+            earliest = firsts(node)
+            return tuple(n for n, e in columns if n in earliest or (isinstance(e, Column) and e.name in known))
         case Lookup(input=below):
             return tuple(node.called[name] for name in progressing(below))
         case Join():
@@ -58,6 +60,13 @@ def _attributes(node: Node) -> tuple[str, ...]:
             return ()
 
 
+def firsts(node: Project) -> dict[str, tuple[str, ...]]:
+    """The columns of a projection that are the least of several attributes which progress below it, with these."""
+    known = set(progressing(node.input))
+    computed = {n: rises_with_all(e) for n, e in node.columns if isinstance(e, Call) and e.name == "least"}
+    return {name: of for name, of in computed.items() if len(of) > 1 and set(of) <= known and name != node.time}
+
+
 def derived(node: Node, expression: Expression) -> Expression | None:
     """An expression over the output of a node as one over an attribute that progresses there, with which it rises."""
     known, found = progressing(node), _with_time_of_pairs(node, expression)
@@ -67,7 +76,8 @@ def derived(node: Node, expression: Expression) -> Expression | None:
             if of_name is None:
                 return None
             found = substitute(found, {**{c: Column(c, node.schema[c].type) for c in columns_in(found)}, name: of_name})
-    return found if rises_with(found) in known else None
+    rising = rises_with_all(found)
+    return found if rising and all(name in known for name in rising) else None
 
 
 def _with_time_of_pairs(node: Node, expression: Expression) -> Expression:
@@ -156,9 +166,12 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
             for name, expression in columns:
                 if name in above and isinstance(expression, Column):
                     found[expression.name] = _either(found.get(expression.name), above[name])
+            for name, attributes in firsts(node).items():
+                if name in above:
+                    found |= dict.fromkeys(attributes, EVERY)
             if node.maps_time:
                 of_time = dict(columns)[node.time]
-                found[str(rises_with(of_time))] = turns(of_time)
+                found |= dict.fromkeys(rises_with_all(of_time), turns(of_time))
             elif not node.moves_time and node.time in above:
                 found[time] = above[node.time]
             return found

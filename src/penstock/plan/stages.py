@@ -28,6 +28,7 @@ from penstock.model.schema import Schema
 from penstock.plan.distribution import ANY, Distribution, Path, at_path, by_keys, follow, needed
 from penstock.plan.expressions import Expression, calls_users_code, columns_in, substitute
 from penstock.plan.nodes import Distinct, Lookup, Node, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.progressing import firsts
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def _can_be_cut(node: Node) -> bool:
         case Source(progress=progress, by_arrival=by_arrival, max_ahead=max_ahead):
             of_groups = isinstance(progress, Punctuated) and bool(progress.per)
             return not (isinstance(progress, Several) or of_groups or by_arrival or max_ahead is not None)
-        case Project() if node.maps_time:  # bounds are mapped where the plan is whole
+        case Project() if node.maps_time or firsts(node):  # bounds are mapped where the plan is whole
             return False
         case Select() | Project() | Lookup() | Union() | Distinct() | WindowAggregate():
             return True

@@ -39,6 +39,7 @@ from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.relational.alter import AlterOperator, Lifetime
 from penstock.operators.relational.distinct import DistinctOperator
 from penstock.operators.relational.ends import EndsOperator
+from penstock.operators.relational.mapped import Mapped
 from penstock.operators.relational.meld import MeldOperator
 from penstock.operators.relational.number import NumberOperator
 from penstock.operators.relational.project import ProjectOperator
@@ -52,7 +53,7 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.complete import completing
 from penstock.plan.expressions import AggregateCall, Column, Expression, always_has_value
 from penstock.plan.join_nodes import Band, Latest, SameWindow
-from penstock.plan.monotone import rises_with
+from penstock.plan.monotone import rises_with_all
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -71,7 +72,7 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.physical import Physical
 from penstock.plan.planner import BY_BATCH
-from penstock.plan.progressing import progressing
+from penstock.plan.progressing import firsts, progressing
 from penstock.plan.useful import EVERY
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.column_functions import column_function, made_column
@@ -197,26 +198,25 @@ class Builder:
             arrays = [_column(batch, c, r, t) for c, r, t in zip(by_column, by_row, types, strict=True)]
             return pa.Table.from_arrays(arrays, schema=node.schema.arrow)
 
-        mapped = self._mapped(node) if node.maps_time else None
-        return ProjectOperator(
-            node.schema, by_rows, columns, survivors(node), moves_time=node.moves_time, mapped=mapped
-        )
+        mapped = [self._mapped(node, name, of) for name, of in firsts(node).items()]
+        if node.maps_time:
+            mapped.append(self._mapped(node, node.time, rises_with_all(dict(node.columns)[node.time])))
+        moves = node.moves_time or node.maps_time
+        return ProjectOperator(node.schema, by_rows, columns, survivors(node), moves_time=moves, mapped=mapped)
 
-    def _mapped(self, node: Project) -> tuple[str, Callable[[int], int | None]]:
-        """The attribute that the time is computed from, and what a bound on it comes to."""
-        expression = dict(node.columns)[node.time]
-        attribute = str(rises_with(expression))
-        schema = Schema((node.input.schema[attribute],))
-        value = self.row(expression, schema)
+    def _mapped(self, node: Project, name: str, attributes: tuple[str, ...]) -> Mapped:
+        """A column that rises with attributes, and what bounds on these come to."""
+        schema = Schema(tuple(node.input.schema[attribute] for attribute in attributes))
+        value = self.row(dict(node.columns)[name], schema)
 
-        def reached(bound: int) -> int | None:
+        def reached(bounds: Sequence[int]) -> int | None:
             try:
-                found: int | None = value((bound,))
+                found: int | None = value(tuple(bounds))
             except EvaluationError:
                 return None
             return found
 
-        return attribute, reached
+        return Mapped(name, attributes, reached)
 
     @staticmethod
     def _merge(node: Merge) -> Operator:

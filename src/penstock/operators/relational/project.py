@@ -2,9 +2,9 @@
 
 The time column is always among them, so progress passes on; what is promised of some groups, or of other attributes,
 passes on where their columns are among them too, as they are. Another attribute that progresses may become the time, or
-an expression that rises with one (`time / 60`): bounds on the attribute are then mapped by it. A
-row of which some column has no value, since evaluating it fails, is given back as failed, with the reason of the first
-such column.
+an expression that rises with one (`time / 60`), or with several: bounds on the attributes are then mapped by it
+(`mapped`). A row of which some column has no value, since evaluating it fails, is given back as failed, with the reason
+of the first such column.
 
 Lives pass through: an insert and its adjusts are the same row, so they become the same row.
 """
@@ -17,12 +17,12 @@ from functools import partial
 import pyarrow as pa
 
 from penstock.model.batch import Batch, Row
-from penstock.model.elements import Punctuation, linear
+from penstock.model.elements import Punctuation
 from penstock.model.interleaved import Interleaved
 from penstock.model.schema import Schema
-from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import Outputs, Stateless
 from penstock.operators.relational.attempt import attempt
+from penstock.operators.relational.mapped import Mapped
 
 RowsFunction = Callable[[Sequence[Row]], Sequence[Row]]
 ColumnFunction = Callable[[Batch], pa.Table]
@@ -39,31 +39,26 @@ class ProjectOperator(Stateless):
         names: Mapping[str, Sequence[str]] | None = None,
         *,
         moves_time: bool = False,
-        mapped: tuple[str, Callable[[int], int | None]] | None = None,
+        mapped: Sequence[Mapped] = (),
     ) -> None:
         """The two functions compute the same, by rows and by columns; `names` are those that columns survive under.
 
-        With `moves_time` another attribute becomes the time. With `mapped` the time is computed from an attribute of
-        that name, by that function, which never falls.
+        With `moves_time` another attribute becomes the time, or what is computed from some. `mapped` are the columns
+        that progress since they rise with attributes.
         """
         super().__init__(schema, names)
-        self.by_rows, self.by_column, self.mapped = by_rows, by_column, mapped
-        self.moves_time = moves_time or mapped is not None
-        if mapped is not None:
-            self._same.discard(mapped[0])
+        self.by_rows, self.by_column, self.mapped = by_rows, by_column, tuple(mapped)
+        self.moves_time = moves_time
+        self._same -= {name for each in mapped for name in each.attributes}
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Iterable[Punctuation]:
-        """As it is where columns survive; where the time is computed, a bound becomes one on what it comes to.
+        """As it is where columns survive; where a column rises with attributes, bounds become one on what they come to.
 
         A bound for which nothing comes of it, since computing fails, is dropped, which is sound.
         """
         yield from super().punctuate(port, punctuation)
-        if self.mapped is None or not punctuation.is_linear or punctuation.attribute != self.mapped[0]:
-            return
-        bound = punctuation.value
-        reached = bound if bound in (MIN_TICK, END_OF_TIME) else self.mapped[1](bound)
-        if reached is not None:
-            yield linear(str(self.schema.time), reached)
+        for each in self.mapped:
+            yield from each.of(self.pages, punctuation, self.names)
 
     def feedback(self, bound: int) -> int | None:
         """What ends before a bound on another attribute may start at any time of the input."""
