@@ -368,7 +368,10 @@ def survivors(node: Project) -> dict[str, list[str]]:
     for name, expression in node.columns:
         if isinstance(expression, Column):
             names.setdefault(expression.name, []).append(name)
-    return names if node.moves_time or node.maps_time else {**names, str(node.input.schema.time): [node.time]}
+    if node.moves_time or node.maps_time:
+        return names
+    time = str(node.input.schema.time)
+    return {**names, time: [node.time, *(name for name in names.get(time, ()) if name != node.time)]}
 
 
 def promises_of(node: Source) -> GroupPromises | None:
