@@ -110,7 +110,7 @@ VALID = [
     f"SELECT k, count(*) {W} FROM s GROUP BY GROUPING SETS ((k, v), k, ())",
     "SELECT DISTINCT k FROM (SELECT k FROM s) AS z UNION SELECT k FROM s",
     "SELECT *, s.k, -v, NULL, TRUE, 'a', (v + 1) * v - v / 2 % v, v div 2, v <=> 1, v = 1, v <> 1, v < 1, v <= 1, "
-    "v >= 1, v > 1 FROM s",
+    "v >= 1, v > 1, v IS DISTINCT FROM 1 FROM s",
     "SELECT v BETWEEN 1 AND 2, v IN (1, 2), k LIKE 'a', k IS NULL, b IS TRUE, b AND b OR NOT b, "
     "CASE WHEN b THEN 1 ELSE 2 END, CASE v WHEN 1 THEN 2 END, if(b, 1, 2), nullif(v, 1), coalesce(v, 1), "
     "greatest(v, 1), least(v, 1) FROM s",

@@ -62,6 +62,10 @@ _KINDS: dict[type[exp.Expr], str] = {
     exp.Overlay: "write concat of left and substring",
     exp.Bracket: _NESTED,
     exp.Escape: "a backslash escapes % and _ in LIKE",
+    exp.SimilarTo: "write text RLIKE 'pattern'",
+    exp.Any: "write x IN (SELECT …), or EXISTS (SELECT 1 FROM … WHERE …)",
+    exp.All: "write NOT EXISTS (SELECT 1 FROM … WHERE NOT (…))",
+    exp.Tuple: "compare column by column: a = 1 AND b = 2; with a sub-query, EXISTS (SELECT 1 FROM … WHERE …)",
 }
 
 

@@ -28,11 +28,14 @@ from penstock.sql.bind_function import FUNCTIONS
 from penstock.sql.bind_times import interval_ticks
 from penstock.sql.dialect import NESTING
 from penstock.sql.reading import Reading, shown
-from penstock.sql.window_names import HOW_WINDOWS_ARE_WRITTEN
+from penstock.sql.refusals import instead_of_over
 
 Resolver = Callable[[exp.Expr], Expression | None]
 """Gives meaning to columns, group keys and aggregates; None for everything else."""
-SUB_QUERIES = "sub-queries can stand after FROM, and in WHERE in EXISTS and IN that stand by themselves or by AND"
+SUB_QUERIES = (
+    "sub-queries can stand after FROM, and in WHERE in EXISTS and IN that stand by themselves or by AND; "
+    "for a value of one, JOIN (SELECT …) AS x ON …"
+)
 MOST_PARTS = 10_000
 """An expression with more parts than this is refused."""
 
@@ -42,7 +45,7 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 _COMPARISON: dict[type[exp.Expr], str] = {
     exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge",
-    exp.NullSafeEQ: "null_safe_eq",
+    exp.NullSafeEQ: "null_safe_eq", exp.NullSafeNEQ: "null_safe_eq",
 }  # fmt: skip
 _TURNED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
@@ -89,9 +92,9 @@ class ExpressionBinder:
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
         if isinstance(node, exp.Window):
-            return self.error("OVER is not supported.", node, hint=HOW_WINDOWS_ARE_WRITTEN)
+            return self.error("OVER is not supported.", node, hint=instead_of_over(node))
         if isinstance(node, exp.Subquery | exp.Query | exp.Exists) or node.args.get("query") is not None:
-            return self.error("This expression is not supported.", node, hint=SUB_QUERIES)
+            return self.error("A sub-query cannot stand here.", node, hint=SUB_QUERIES)
         if isinstance(node, exp.AggFunc):
             return self.error("This aggregate is not supported.", node, hint="register one with flow.aggregate(…)")
         return self.error("This expression is not supported.", node, hint=advice_on(node))
@@ -160,6 +163,8 @@ class ExpressionBinder:
     def comparison(self, node: exp.Expr) -> Expression:
         """Two values of types that go together; or how far apart two times are, with an interval."""
         name, first, second = _COMPARISON[type(node)], *(self.reading.need(node, arg) for arg in ("this", "expression"))
+        if isinstance(node, exp.NullSafeNEQ):  # IS DISTINCT FROM
+            return Call("not", (self._compared(name, self.bind(first), self.bind(second), node),), BOOLEAN)
         for one, other, said in ((first, second, name), (second, first, _TURNED.get(name, name))):
             if (apart := self._difference(one)) is not None and _is_interval(other):
                 return self._compared(said, self.bind(apart[0]), self._moved(apart[1], other, node), node)

@@ -313,10 +313,10 @@ class JoinBinder:
         if known.low is not None and known.high is not None and known.low > known.high:
             tree = self.operands[at].join or self.operands[at].tree
             raise self.error(
-                "The conditions on the times cannot hold together, so no rows meet.",
-                tree,
+                "The conditions on the times cannot hold together, so no rows meet.", tree,
                 got=f"a difference of at least {known.low} and at most {known.high}",
-            )
+                hint="the lesser bound comes first: BETWEEN a AND b",
+            )  # fmt: skip
 
     def _by_clauses(self, lefts: Mapping[str, None], at: int) -> tuple[Near, tuple[str, str]] | None:
         """What window clauses after the relations say."""
@@ -376,9 +376,11 @@ class JoinBinder:
         got = "no condition compares their times"
         if known:
             (one, other), difference = next(iter(known.items()))
-            kept = "earlier" if difference.high is None else "later"
-            got = f"{other} may be any time {'later' if kept == 'earlier' else 'earlier'} than {one}"
-        if one is None:
+            side = "later" if difference.high is None else "earlier"
+            got = f"{self._said(other)} may be any time {side} than {self._said(one)}"
+        if left.schema.domain is not operand.node.schema.domain:
+            hint = "declare both streams with times of one type"
+        elif one is None:
             hint = "after this join either time may be missing: do it last, or in a sub-query that selects greatest(…)"
         else:
             one, other = self._said(one), self._said(other)

@@ -225,7 +225,7 @@ class WindowBinder:
                 "The windowing attribute does not progress: nothing says when one of its windows is complete.",
                 parameter,
                 got=name,
-                hint=f"{use}, or declare the stream with time={name!r}",
+                hint=use if len(self.scope.relations) > 1 else f"{use}, or declare the stream with time={name!r}",
             )
         return found
 

@@ -23,7 +23,7 @@ from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Project, Se
 from penstock.plan.rules.settle import settled
 from penstock.plan.typing import common_type, converted
 from penstock.sql.aggregate_names import aggregate_name
-from penstock.sql.bind_expression import ExpressionBinder
+from penstock.sql.bind_expression import SUB_QUERIES, ExpressionBinder
 from penstock.sql.bind_grouping_sets import bind_grouping
 from penstock.sql.bind_join import JoinBinder
 from penstock.sql.bind_lookup import refuse_table, streams_first
@@ -43,11 +43,11 @@ from penstock.sql.naming import (
 from penstock.sql.operands import Operand
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
+from penstock.sql.refusals import instead_of, instead_of_over, instead_of_query
 from penstock.sql.scope import Relation, Scope
 from penstock.sql.subqueries import taken_apart
 from penstock.sql.tokens import check_shape, parse
 from penstock.sql.window_functions import clause_of, window_call
-from penstock.sql.window_names import HOW_WINDOWS_ARE_WRITTEN
 
 _NO_MEANING = {
     "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
@@ -100,7 +100,7 @@ class _Binder:
             case _:
                 raise self.error(
                     "This kind of query is not supported.", tree, got=type(tree).__name__.upper(),
-                    hint="use SELECT and UNION",
+                    hint=instead_of_query(tree),
                 )  # fmt: skip
         if _is_larger(node, NESTING, MOST_STEPS):
             raise self.error(
@@ -115,6 +115,8 @@ class _Binder:
         with_ = self.reading.part(tree, "with_")
         if with_ is None:
             return named
+        if self.reading.flag(with_, "recursive"):
+            raise self.error("RECURSIVE is not supported.", with_, got="RECURSIVE", hint=instead_of("RECURSIVE"))
         result = dict(named)
         for cte in self.reading.parts(with_, "expressions"):
             alias = self.reading.need(cte, "alias")
@@ -130,9 +132,7 @@ class _Binder:
             if value:
                 parts = [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
                 at = parts[0] if parts else tree
-                raise self.error(
-                    f"{name} has no meaning on a stream.", at, got=name, hint="sort or cut the collected result instead"
-                )
+                raise self.error(f"{name} has no meaning on a stream.", at, got=name, hint=instead_of(name))
 
     # Unions
 
@@ -194,7 +194,8 @@ class _Binder:
             inner = self.query(node, named)
             return Scope(inner, (Relation(frozenset({alias.lower()} if alias else ())),), self.reading)
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise self.error("A stream's name or a sub-query is expected after FROM.", node, got=shown(node))
+            hint = "join with a sub-query: JOIN (SELECT …) AS x ON …" if isinstance(node, exp.Lateral) else ""
+            raise self.error("A stream's name or a sub-query is expected after FROM.", node, got=shown(node), hint=hint)
         name = self.reading.name(node)
         qualifiers = frozenset({(alias or name).lower()})
         known = named.get(name.lower()) or source_of(self.catalog, name)
@@ -275,7 +276,9 @@ class _Binder:
         found = False
         for node in (n for item in items for n in item.walk()):
             if isinstance(node, exp.Window):
-                raise self.error("OVER is not supported.", node, got=shown(node), hint=HOW_WINDOWS_ARE_WRITTEN)
+                raise self.error("OVER is not supported.", node, got=shown(node), hint=instead_of_over(node))
+            if isinstance(node, exp.Query):
+                raise self.error("A sub-query cannot stand here.", node, got=shown(node), hint=SUB_QUERIES)
             found = found or aggregate_name(node, self.catalog) is not None
         return found
 

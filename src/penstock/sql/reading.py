@@ -15,6 +15,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from penstock.errors import QueryError
 from penstock.sql.dialect import position
+from penstock.sql.refusals import instead_of
 
 _NAMES = {
     ("Select", "hint"): "a hint", ("Select", "into"): "INTO", ("Select", "kind"): "SELECT AS",
@@ -96,9 +97,9 @@ class Reading:
         name = _NAMES.get((kind, arg)) or f"{arg.strip('_').replace('_', ' ').upper()} of {kind.upper()}"
         parts = [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
         at = parts[0] if parts else node
-        return self.error(
-            "This part of the query is not supported.", at, got=name, hint="leave it out, or say it in another way"
-        )
+        if name == "PIVOT" and at.args.get("unpivot"):
+            name = "UNPIVOT"
+        return self.error("This part of the query is not supported.", at, got=name, hint=instead_of(name))
 
     def error(self, what: str, node: exp.Expr, got: str = "", hint: str = "") -> QueryError:
         """An error that points at a node."""

@@ -65,7 +65,7 @@ class Scope:
         """Refuse a column of another stream."""
         table = self.reading.name(column, "table")
         if table and table.lower() not in self.qualifiers:
-            raise self.reading.error("Unknown stream.", column, got=table, hint=closest(table, self.qualifiers))
+            raise self.reading.error("Unknown stream.", column, got=table, hint=closest(table, sorted(self.qualifiers)))
 
     def column(self, column: exp.Expr) -> Column:
         """The column that a name means."""

@@ -54,14 +54,16 @@ def nulls(shape: ShapeOfExpressions) -> None:
 
 
 def after_aggregate(shape: ShapeOfExpressions) -> None:
-    """WITHIN GROUP, IGNORE NULLS and FILTER."""
+    """WITHIN GROUP, FILTER and IGNORE NULLS, in Spark's order."""
     if shape.word() == "WITHIN" and shape.word(1) == "GROUP":
         shape.at += 2
         shape.inside(lambda: _order(shape))
-    nulls(shape)
     if shape.kind() == TokenType.FILTER and shape.kind(1) == TokenType.L_PAREN:
         shape.at += 1
         shape.inside(lambda: _where(shape))
+    nulls(shape)
+    if shape.kind() == TokenType.FILTER and shape.kind(1) == TokenType.L_PAREN:
+        shape.refuse("FILTER stands before IGNORE NULLS.", "write first(x) FILTER (WHERE …) IGNORE NULLS")
 
 
 def _order(shape: ShapeOfExpressions) -> None:

@@ -21,6 +21,7 @@ from penstock.errors import QueryError
 from penstock.sql.aggregate_names import CALLED
 from penstock.sql.clause import KEYWORDS, OPENING
 from penstock.sql.dialect import DIALECT, NESTING, line_and_column
+from penstock.sql.refusals import instead_of_statement, instead_of_text
 from penstock.sql.shape import check_expression, check_query
 from penstock.sql.window_names import WINDOW_FUNCTIONS, what_to_write
 
@@ -47,7 +48,8 @@ def parse(sql: str) -> exp.Query:
     _refuse_tables_of_windows(tokens, sql)
     trees = _trees(_stream_unions(tokens), sql)
     if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise _error("One SELECT is expected.", tokens[0], sql, got=tokens[0].text[:60])
+        first = tokens[0].text[:60]
+        raise _error("One SELECT is expected.", tokens[0], sql, got=first, hint=instead_of_statement(first))
     return trees[0]
 
 
@@ -72,7 +74,8 @@ def _check_one_query(tokens: list[Token], sql: str) -> None:
     beyond = next((tokens[at + 1] for at in ends if at + 1 < len(tokens)), None)
     if beyond is not None or tokens[0].token_type not in _STARTS:
         at = beyond or tokens[0]
-        raise _error("One SELECT is expected.", at, sql, got=at.text[:60])
+        hint = "give several statements to flow.sql(…)" if beyond else instead_of_statement(at.text)
+        raise _error("One SELECT is expected.", at, sql, got=at.text[:60], hint=hint)
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -146,7 +149,10 @@ def _syntax_error(error: ParseError, tokens: list[Token], sql: str) -> QueryErro
     if not line:
         return _error("The query does not parse.", tokens[-1], sql, got=got)
     column = max(end - len(str(first.get("highlight") or "")) + 1, 1)
-    return QueryError("The query does not parse.", sql=sql, line=line, column=column, got=got)
+    before = [token.text for token in tokens if (token.line, token.col) <= (line, end)]
+    return QueryError(
+        "The query does not parse.", sql=sql, line=line, column=column, got=got, hint=instead_of_text(before)
+    )
 
 
 def _check_nesting(tokens: list[Token], sql: str) -> None:
