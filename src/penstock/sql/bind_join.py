@@ -387,11 +387,9 @@ class JoinBinder:
             hint = f"add {other} BETWEEN {one} - {by} AND {one} + {by}, or windows after the streams, "
             hint += f"[RANGE {'5 minutes' if is_time else '100'}, WA …]"
         return self.error(
-            "Nothing says how far apart the times of two rows may be that meet, so none could ever be given up.",
-            tree,
-            got=got,
-            hint=hint,
-        )
+            "Nothing says how far apart the times of two rows may be that meet, so none could ever be given up.", tree,
+            got=got, hint=hint,
+        )  # fmt: skip
 
     def _said(self, name: str) -> str:
         """A column as a query would name it."""
