@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -103,3 +103,19 @@ def declared_properties(schema: Schema, progress: Progress, *, insert_only: bool
             return StreamProperties(max_disorder=span_ticks(delay, schema.domain))
         case _:
             return StreamProperties()
+
+
+def declared_unique(name: str, schema: Schema, unique: Sequence[str] | str | None) -> frozenset[str] | None:
+    """The columns that tell any two rows of a stream apart, by their own names."""
+    if unique is None:
+        return None
+    given = [unique] if isinstance(unique, str) else list(unique)
+    if not given or not all(isinstance(column, str) for column in given):
+        raise StreamError("unique names columns.", where=f"stream {name}", got=repr(unique)[:200], hint="unique=['id']")
+    for column in given:
+        if column not in schema:
+            known = [field.name for field in schema.visible]
+            raise StreamError(
+                "unique names an unknown column.", where=f"stream {name}", got=column, hint=closest(column, known)
+            )
+    return frozenset(schema[column].name for column in given)

@@ -19,7 +19,14 @@ from typing import Any
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
 from penstock.flow.altering import alter_node, check_lengths_given
-from penstock.flow.declaring import check_progress, check_texts, declared_properties, of_columns, told_of
+from penstock.flow.declaring import (
+    check_progress,
+    check_texts,
+    declared_properties,
+    declared_unique,
+    of_columns,
+    told_of,
+)
 from penstock.flow.drawing import html_text
 from penstock.flow.flow_run import FlowRun, start_together
 from penstock.flow.local import LocalQuery
@@ -114,6 +121,7 @@ class Flow(PySparkNames, FlowTables):
         delimiter: str | None = None,
         max_ahead: str | int | None = None,
         lives: Sequence[str] | bool = False,
+        unique: Sequence[str] | str | None = None,
     ) -> Flow:
         """Declare a stream.
 
@@ -138,6 +146,8 @@ class Flow(PySparkNames, FlowTables):
                 the first is the time; for rows that are revised also the old end, `("vs", "ve", "v_old")`, and where
                 the input is a changelog what each row does, `("vs", "ve", "v_old", "op")`. True for an iterable of
                 elements that may revise.
+            unique: columns that tell any two rows of the stream apart, whenever they come: `unique="id"`. A join by
+                them then gives up rows of the other side once they have met one. It is believed and not checked.
 
         Returns:
             The flow, so that declarations can be chained.
@@ -155,6 +165,7 @@ class Flow(PySparkNames, FlowTables):
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
         properties = declared_properties(found, known, insert_only=opened.insert_only)
+        properties = replace(properties, unique=declared_unique(name, found, unique))
         self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self

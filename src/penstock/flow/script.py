@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 STREAM_OPTIONS = (
     "source", "time", "progress", "format", "streaming", "time_format", "delimiter", "arrival", "max_ahead", "lives",
+    "unique",
 )  # fmt: skip
 TABLE_OPTIONS = ("source", "format", "key", "valid_from", "valid_to", "time_format", "delimiter")
 SINK_OPTIONS = ("path", "late", "dead_letters", "max_dead", "trigger", "buckets")
@@ -184,8 +185,9 @@ class _Making:
         }
         if str(given.get("max_ahead", "")).isdecimal():
             given["max_ahead"] = int(given["max_ahead"])
-        if "lives" in options:
-            given["lives"] = tuple(part.strip() for part in options["lives"].split(","))
+        for name in ("lives", "unique"):
+            if name in options:
+                given[name] = tuple(part.strip() for part in options[name].split(","))
         if "progress" in options:
             given["progress"] = _progress(statement, statement.options["progress"])
         source = self.source(statement, options)

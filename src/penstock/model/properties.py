@@ -34,15 +34,17 @@ class StreamProperties:
     """No element comes more than so many ticks behind the greatest start before it; None where nothing bounds it."""
     lifetime: int | None = 1
     """No element lives longer than so many ticks; None where there is no such bound."""
+    unique: frozenset[str] | None = None
+    """These attributes by themselves tell any two elements apart, whenever they start; null equals nothing here."""
 
     def __post_init__(self) -> None:
         """Promises are truth values, a set of names and numbers of ticks."""
         for name in ("ordered", "strictly_ordered", "insert_only", "deterministic_ties"):
             if not isinstance(getattr(self, name), bool):
                 raise StreamError(f"{name} is True or False.", got=repr(getattr(self, name))[:200])
-        key = self.key
-        if key is not None and (isinstance(key, str) or not all(isinstance(k, str) for k in _each(key))):
-            raise StreamError("A key is a set of names of columns.", got=repr(key)[:200], hint="frozenset({'k'})")
+        for key in (self.key, self.unique):
+            if key is not None and (isinstance(key, str) or not all(isinstance(k, str) for k in _each(key))):
+                raise StreamError("A key is a set of names of columns.", got=repr(key)[:200], hint="frozenset({'k'})")
         for name in ("max_disorder", "lifetime"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
@@ -62,7 +64,14 @@ class StreamProperties:
         words.append("insert-only" if self.insert_only else "with adjusts")
         if self.key is not None:
             words.append(f"key ({', '.join(sorted((called or {}).get(name, name) for name in self.key))})")
+        elif self.unique is not None:
+            words.append(f"unique ({', '.join(sorted((called or {}).get(name, name) for name in self.unique))})")
         if self.deterministic_ties:
             words.append("deterministic ties")
         words.append(f"lifetime <= {self.lifetime} ticks" if self.lifetime is not None else "unbounded lifetime")
         return words
+
+
+def renamed_all(key: frozenset[str] | None, names: Mapping[str, str]) -> frozenset[str] | None:
+    """A key under other names; None where one of its columns has none."""
+    return frozenset(names[name] for name in key) if key is not None and key <= names.keys() else None

@@ -92,6 +92,7 @@ class WindowAggregate(Unary):
             strictly_ordered=one_each,
             deterministic_ties=one_each,
             key=None if ties else frozenset({"wid", *self.keys}),
+            unique=frozenset({str(self.schema.time), *self.keys}) if isinstance(self.window, SlidingWindow) else None,
             max_disorder=0 if ordered else None,
             lifetime=self.schema.lifetime,
         )
@@ -131,7 +132,7 @@ class GroupAggregate(Unary):
     @cached_property
     def properties(self) -> StreamProperties:
         """Groups are complete in any order, each once."""
-        return StreamProperties(key=frozenset(self.keys), lifetime=1)
+        return StreamProperties(key=frozenset(self.keys), unique=frozenset(self.keys), lifetime=1)
 
     @property
     def label(self) -> str:

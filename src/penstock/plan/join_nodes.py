@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Literal, Self
 
 from penstock.errors import PlanError
-from penstock.model.properties import StreamProperties
+from penstock.model.properties import StreamProperties, renamed_all
 from penstock.model.schema import Field, Schema
 from penstock.model.time import Domain, show_span, show_ticks
 from penstock.plan.expressions import Expression, worded
@@ -200,8 +200,31 @@ class Join(Node):
 
     @cached_property
     def properties(self) -> StreamProperties:
-        """Pairs come in any order."""
-        return StreamProperties(lifetime=self.schema.lifetime)
+        """Pairs come in any order; what is unique on a side of which each row is in one of them stays so."""
+        half = len(self.left.schema.fields)
+        called = (
+            dict(zip(self.left.schema.names, self.names[:half], strict=True)),
+            dict(zip(self.right.schema.names, self.names[half:], strict=True)),
+        )
+        unique = None
+        if not self.is_of_pairs or (self.once[0] and not self.keeps_right):
+            unique = renamed_all(self.left.properties.unique, called[0])
+        elif self.once[1] and not self.keeps_left:
+            unique = renamed_all(self.right.properties.unique, called[1])
+        return StreamProperties(unique=unique, lifetime=self.schema.lifetime)
+
+    @cached_property
+    def once(self) -> tuple[bool, bool]:
+        """Of each side, whether a row of it meets no more than one: what is unique on the other side is to be equal."""
+        if isinstance(self.near, Latest):
+            return False, False
+        same = self.near == Band(0, 0)
+        met = []
+        for side in (0, 1):
+            other = self.inputs[1 - side].properties.unique
+            equal = {pair[1 - side] for pair in (*self.equal, *((self.on,) if same else ()))}
+            met.append(other is not None and other <= equal)
+        return met[0], met[1]
 
     @property
     def label(self) -> str:

@@ -19,7 +19,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from penstock.model.properties import StreamProperties
+from penstock.model.properties import StreamProperties, renamed_all
 from penstock.model.schema import Field, Schema
 from penstock.plan.expressions import Expression, renamed, worded
 from penstock.plan.integrity import check_column, check_count, check_predicate, check_reads
@@ -131,9 +131,8 @@ class Lookup(Unary):
         """Order stays; where a row may meet several, what told it from others does not."""
         below = self.input.properties
         if self.is_of_pairs:
-            return replace(below, strictly_ordered=False, deterministic_ties=False, key=None)
-        key = None if below.key is None else frozenset(self.called[name] for name in below.key)
-        return replace(below, key=key)
+            return replace(below, strictly_ordered=False, deterministic_ties=False, key=None, unique=None)
+        return replace(below, key=renamed_all(below.key, self.called), unique=renamed_all(below.unique, self.called))
 
     @property
     def label(self) -> str:

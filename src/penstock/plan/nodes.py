@@ -12,7 +12,7 @@ from functools import cached_property
 
 from penstock.model.made import is_made
 from penstock.model.progress import Progress, Punctuated, Several
-from penstock.model.properties import StreamProperties
+from penstock.model.properties import StreamProperties, renamed_all
 from penstock.model.schema import BIGINT, Field, Schema
 from penstock.model.time import show_span
 from penstock.plan.aggregate_nodes import WINDOW_FIELDS, GroupAggregate, WindowAggregate, window_fields
@@ -122,7 +122,8 @@ class NumberRows(Unary):
         """Row numbers are strictly ordered."""
         if self.keeps_time:
             return self.input.properties
-        return StreamProperties(ordered=True, strictly_ordered=True, key=frozenset({ROW_NUMBER}), max_disorder=0)
+        number = frozenset({ROW_NUMBER})
+        return StreamProperties(ordered=True, strictly_ordered=True, key=number, unique=number, max_disorder=0)
 
 
 @dataclass(frozen=True)
@@ -209,14 +210,19 @@ class Project(Unary):
 
     @cached_property
     def properties(self) -> StreamProperties:
-        """Order stays; a key stays if all of it is still there."""
+        """Order stays; a key stays if all of it is still there, and so does what is unique, hidden or not."""
         below = self.input.properties
         if self.moves_time or self.maps_time:
             below = replace(below, ordered=False, strictly_ordered=False, deterministic_ties=False, max_disorder=None)
         renamed = {e.name: name for name, e in self.columns if isinstance(e, Column) and name not in self.hidden}
         key = below.key
         kept = key is not None and key <= renamed.keys()
-        return replace(below, key=frozenset(renamed[k] for k in key) if kept and key is not None else None)
+        called = {e.name: name for name, e in self.columns if isinstance(e, Column)}
+        return replace(
+            below,
+            key=frozenset(renamed[k] for k in key) if kept and key is not None else None,
+            unique=renamed_all(below.unique, called),
+        )
 
     @property
     def label(self) -> str:

@@ -16,7 +16,7 @@ Where a checkpoint is taken up, what its state fixes is not chosen again: see `k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -195,13 +195,24 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             kept = "of the right the latest rows of each key, of the left those that wait for the right's promise"
             return Decision(runs, AS_OF_JOIN, kept)
         case Join():
-            return Decision(runs, OA_JOIN, "rows by key and time on both sides, given up when punctuation allows")
+            why = "rows by key and time on both sides, given up when punctuation allows"
+            return Decision(runs, OA_JOIN, "; ".join([why, *_once(node)]))
         case Lookup():
             return _looked_up(node, runs)
         case Select() | Project() | Ends() | AlterLifetime() | NumberRows():
             return Decision(runs, type(node).__name__, "pipelined, rows or Arrow")
         case _:
             return Decision(runs, type(node).__name__)
+
+
+def _once(node: Join) -> Iterator[str]:
+    """What is said of sides whose rows meet one row at most, and so are kept no longer than until they do."""
+    for side, name in enumerate(("left", "right")):
+        if node.once[side]:
+            other = node.inputs[1 - side]
+            shown = dict(zip(other.schema.names, other.schema.shown_names, strict=True))
+            unique = ", ".join(sorted(shown[column] for column in other.properties.unique or ()))
+            yield f"those of the {name} once they have met one, since {unique} is unique on the other side"
 
 
 def _looked_up(node: Lookup, runs: Runs) -> Decision:
@@ -282,7 +293,7 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
         case Join(equal=equal):
             spread = "spread by what is equal" if equal else "in one place, since nothing is to be equal"
             name = AS_OF_JOIN if isinstance(node.near, Latest) else OA_JOIN
-            return Decision(runs, name, f"{spread}; a page of state per run of rows")
+            return Decision(runs, name, "; ".join([spread, "a page of state per run of rows", *_once(node)]))
         case _:
             return Decision(runs, type(node).__name__)
 

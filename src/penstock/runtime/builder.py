@@ -252,7 +252,9 @@ class Builder:
                 return AsOfJoin(node.schema, (sides[0], sides[1]), latest, names, self._condition(node))
         on_time = sides[0].on_time, sides[1].on_time
         promised = Promised(left, right, str(node.schema.time), node.is_of_pairs, on_time)
-        return OAJoin(node.schema, (sides[0], sides[1]), near, promised, node.kind, self._condition(node))
+        return OAJoin(
+            node.schema, (sides[0], sides[1]), near, promised, node.kind, self._condition(node), once=node.once
+        )
 
     def _condition(self, node: Join | Lookup) -> Condition | None:
         if node.condition is None:

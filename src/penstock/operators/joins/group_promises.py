@@ -35,7 +35,8 @@ from penstock.operators.operator import Outputs
 from penstock.operators.state import PROMISES
 
 if TYPE_CHECKING:
-    from penstock.operators.joins.oa_join import Bounds, OAJoin
+    from penstock.operators.joins.bounds import Bounds
+    from penstock.operators.joins.oa_join import OAJoin
 
 BOTH = (LEFT, RIGHT)
 WAITING = "groups"

@@ -17,12 +17,12 @@ from penstock.model.batch import ticks_of
 from penstock.model.time import END_OF_TIME
 from penstock.model.values import canonical
 from penstock.operators.joins.keys import KeyRows
-from penstock.operators.joins.nearness import LEFT
 from penstock.operators.joins.spoken import values_in
 from penstock.operators.joins.waiting_groups import Group
 
 if TYPE_CHECKING:
-    from penstock.operators.joins.oa_join import Bounds, OAJoin
+    from penstock.operators.joins.bounds import Bounds
+    from penstock.operators.joins.oa_join import OAJoin
 
 FEW_GROUPS = 4
 """So many groups are looked for one by one among the rows of a run; more of them row by row, all at once."""
@@ -54,9 +54,19 @@ class KeptRows:
                 self._in_run(side, number, columns, wanted, settled, found)
         return found
 
+    def since(self, side: int, settled: int, known: Bounds) -> int:
+        """No row that a side keeps starts before this; `settled` is what its attribute is not below."""
+        own = self.join.sides[side]
+        if own.on_time:
+            return settled
+        column = own.schema.time_index
+        least = [int(ticks_of(self.join._run(n).table.column(column)).min()) for n in known.runs[side]]
+        least += [each.row[column] for each in self.join._loose(side)]  # type: ignore[misc]
+        return min(least, default=END_OF_TIME)
+
     def _loose(self, side: int, constants: Mapping[int, Any], settled: int) -> Kept:
         own, found = self.join.sides[side], NONE
-        time, is_done = own.schema.time_index, not self.join.is_of_pairs and side == LEFT
+        time, is_done = own.schema.time_index, self.join.once.is_done(side)
         of_key = {at: constants[column] for at, column in enumerate(own.keys) if column in constants}
         others = [(column, value) for column, value in constants.items() if column not in own.keys]
         for rows in self.join._loose(side).of(of_key):
@@ -79,7 +89,7 @@ class KeptRows:
     ) -> None:
         run, own = self.join._run(number), self.join.sides[side]
         is_open = run.times >= min(settled[at] for at in wanted)
-        if not self.join.is_of_pairs and side == LEFT:
+        if self.join.once.is_done(side):
             is_open &= ~run.met
         if not is_open.any():
             return

@@ -108,11 +108,25 @@ class LooseRows:
             else:
                 del own[:end]
         self._gone.update(each.number for each in found)
+        self._forget()
+        return found
+
+    def _forget(self) -> None:
+        """Make the heap anew if most that is in it is not there any more."""
         if 2 * len(self._gone) > len(self._by_time):
             self._by_time = [each for each in self._by_time if each.number not in self._gone]
             self._gone.clear()
             heapify(self._by_time)
-        return found
+
+    def drop(self, rows: Iterable[Loose]) -> None:
+        """Take out some rows."""
+        for each in rows:
+            own = self._by_key[each.key]
+            del own[bisect_left(own, each)]
+            if not own:
+                del self._by_key[each.key]
+            self._gone.add(each.number)
+        self._forget()
 
     def least(self) -> int:
         """The least time."""

@@ -17,23 +17,24 @@ follow from the rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.model.batch import Batch, Row, table_of, ticks_of
+from penstock.model.batch import Batch, Row, table_of
 from penstock.model.elements import Punctuation
 from penstock.model.frontier import Frontier
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
+from penstock.operators.joins.bounds import Bounds
 from penstock.operators.joins.finding import Finding, Form
 from penstock.operators.joins.forms import Condition, Forms, Side
 from penstock.operators.joins.group_promises import WAITING, GroupPromises
 from penstock.operators.joins.loose import Key, Loose, LooseRows
 from penstock.operators.joins.nearness import LEFT, RIGHT, Nearness
+from penstock.operators.joins.once import Once
 from penstock.operators.joins.promised import Promised
 from penstock.operators.joins.runs import Run, joined
 from penstock.operators.joins.waiting_groups import WaitingGroups
@@ -43,17 +44,6 @@ from penstock.operators.state import PROMISES
 FEW_ROWS = 32
 """A batch of no more rows is joined row by row."""
 BOTH = (LEFT, RIGHT)
-
-
-@dataclass
-class Bounds:
-    """What each input has promised: of its time, and of the attribute that it is joined by."""
-
-    times: list[int]
-    attributes: list[int]
-    runs: list[list[int]]
-    """The numbers of the runs of each side, older ones first."""
-    next: int = 0
 
 
 class OAJoin(Operator):
@@ -73,13 +63,20 @@ class OAJoin(Operator):
         kind: str,
         condition: Condition | None = None,
         form: Form = "adaptive",
+        once: tuple[bool, bool] = (False, False),
     ) -> None:
-        """`kind` is that of the logical join; `form` is how rows are kept, see `finding`."""
+        """`kind` is that of the logical join; `form` is how rows are kept, see `finding`.
+
+        Rows of a side that meet one at most, `once`, are given up when they have (`once`).
+        """
         super().__init__(schema)
         self.sides, self.near, self.promised = sides, near, promised
         self.is_semi, self.is_of_pairs = kind == "semi", kind not in ("semi", "anti")
         self.forms = Forms(schema, sides, condition)
-        self.notes = [side.keeps or (port == LEFT and not self.is_of_pairs) for port, side in enumerate(sides)]
+        self.waits = [side.keeps or (port == LEFT and not self.is_of_pairs) for port, side in enumerate(sides)]
+        """Of each side, whether its rows come out by themselves."""
+        self.once = Once(self, once)
+        self.notes = [waits or self.once.of[port] for port, waits in enumerate(self.waits)]
         """Of each side, whether it counts which of its rows have met one."""
         self.asks_all = condition is not None and condition.may_fail
         """Whether every pair is asked, so that which of them fail does not depend on who came first."""
@@ -92,7 +89,8 @@ class OAJoin(Operator):
             return
         known = self._bounds()
         yield from self._take(port, batch, known)
-        if not self.is_of_pairs and port == RIGHT:  # rows of the left that have met one are done with
+        if self.once.is_done(1 - port):  # rows of the other side that have met one leave
+            self.once.drop(1 - port, known)
             yield from self.groups.met(port, batch, known)
 
     def _take(self, port: int, batch: Batch, known: Bounds) -> Outputs:
@@ -129,6 +127,9 @@ class OAJoin(Operator):
     def _met(self, port: int, run: Run, own: np.ndarray, kept: tuple[int, Run], places: np.ndarray) -> Outputs:
         """Rows of a batch that meet rows of a run of the other side, place by place."""
         number, other = kept
+        if self.once.of[1 - port]:
+            own, places, again = self.once.first(port, run, own, other, places)
+            yield from again
         if not self.is_of_pairs and port == RIGHT and not self.asks_all:  # rows that are done with are not looked at
             open_ = ~other.met[places]
             own, places = own[open_], places[open_]
@@ -148,7 +149,7 @@ class OAJoin(Operator):
             other.met[fresh] = True
             if len(fresh):
                 self.pages.put(f"run{number}", other)
-                if self.is_semi:
+                if self.is_semi and port == RIGHT:
                     yield self.forms.of_left(other.table.take(pa.array(fresh)))
 
     def _keep(self, port: int, run: Run, known: Bounds) -> Outputs:
@@ -160,6 +161,8 @@ class OAJoin(Operator):
                 yield self.forms.of_left(run.table.filter(pa.array(run.met)))
             if not self.asks_all:
                 open_ &= ~run.met
+        if self.once.of[port]:
+            open_ &= ~run.met
         if self.sides[port].keeps:
             alone = ~open_ & ~run.met
             if alone.any():
@@ -259,7 +262,10 @@ class OAJoin(Operator):
                 if self.notes[1 - port]:
                     partner.met = True
         if is_met and self.notes[1 - port]:
-            self.pages.put(f"loose{1 - port}", self._loose(1 - port))
+            kept = self._loose(1 - port)
+            if self.once.of[1 - port]:
+                kept.drop([partner for partner in found if partner.met])
+            self._put_loose(1 - port, kept)
         return is_met
 
     def _place(
@@ -270,7 +276,7 @@ class OAJoin(Operator):
         is_done = not self.is_of_pairs and port == LEFT and met
         if is_done and self.is_semi:
             out.append(row)
-        if is_done and not self.asks_all:
+        if (is_done and not self.asks_all) or (met and self.once.of[port]):
             return
         if key is not None and time >= settled:
             own.add(time, key, row, met=met and self.notes[port])
@@ -325,6 +331,7 @@ class OAJoin(Operator):
                 self.pages.put(f"run{number}", run.kept(~over))
             kept.append(number)
         known.runs[port] = kept
+        self.once.drop(port, known)
 
     def _settle_loose(self, port: int, settled: int) -> Outputs:
         loose = self._loose(port)
@@ -334,10 +341,7 @@ class OAJoin(Operator):
 
     def _gave_up_loose(self, port: int, loose: LooseRows, gone: list[Loose]) -> Outputs:
         """Loose rows were taken out: those come out that have had no partner, where they do."""
-        if len(loose):
-            self.pages.put(f"loose{port}", loose)
-        else:
-            self.pages.delete(f"loose{port}")
+        self._put_loose(port, loose)
         alone = [each.row for each in gone if not each.met] if self.sides[port].keeps else []
         if alone:
             made = [self.forms.alone_row(port, row, of_pairs=self.is_of_pairs) for row in alone]
@@ -346,23 +350,13 @@ class OAJoin(Operator):
     def _promise(self, known: Bounds) -> Outputs:
         """What holds of all that is still to come, as far as it says something new."""
         settled = [self.near.settled(port, known.attributes[1 - port]) for port in BOTH]
-        kept = [self._kept_since(port, settled[port], known) if self.notes[port] else None for port in BOTH]
+        kept = [self.groups.kept.since(port, settled[port], known) if self.waits[port] else None for port in BOTH]
         frontier: Frontier = self.pages.get(PROMISES) or Frontier()
         told = self.promised.of(self.near, known.times, known.attributes, kept)
         fresh = [promise for promise in told if frontier.add(promise)]
         if fresh:
             self.pages.put(PROMISES, frontier)
         yield from fresh
-
-    def _kept_since(self, port: int, settled: int, known: Bounds) -> int:
-        """No row that is kept starts before this."""
-        side = self.sides[port]
-        if side.on_time:
-            return settled
-        column = side.schema.time_index
-        least = [int(ticks_of(self._run(n).table.column(column)).min()) for n in known.runs[port]]
-        least += [each.row[column] for each in self._loose(port)]  # type: ignore[misc]
-        return min(least, default=END_OF_TIME)
 
     # State
 
@@ -373,6 +367,12 @@ class OAJoin(Operator):
     def _loose(self, port: int) -> LooseRows:
         found: LooseRows | None = self.pages.get(f"loose{port}")
         return LooseRows() if found is None else found
+
+    def _put_loose(self, port: int, loose: LooseRows) -> None:
+        if len(loose):
+            self.pages.put(f"loose{port}", loose)
+        else:
+            self.pages.delete(f"loose{port}")
 
     def _run(self, number: int) -> Run:
         """A run that is kept."""
