@@ -260,6 +260,16 @@ CASES = [
     Golden("join-times", f"SELECT a.ts AS x, b.ts AS y, count(*) AS n FROM s a JOIN s b ON {NEAR} GROUP BY a.ts, b.ts"),
     Golden("distinct", "SELECT DISTINCT k, d FROM s"),
     Golden("distinct-all", "SELECT DISTINCT * FROM s", form="arrow"),
+    Golden(
+        "row-number",
+        "SELECT k, d, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_end, k ORDER BY d DESC) AS rn "
+        "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), 30))) WHERE rn <= 2",
+    ),
+    Golden(
+        "row-number-arrow",
+        "SELECT *, ROW_NUMBER() OVER (PARTITION BY ts ORDER BY c) AS rn FROM s",
+        form="arrow",
+    ),
     Golden("union", "SELECT k, v FROM s WHERE v > 3 UNION ALL SELECT k, v FROM s"),
     Golden("row-numbers", "SELECT count(*) AS n, max(v) AS m [RANGE 9 rows, SLIDE 4 rows, WA row-num] FROM s"),
     Golden("columnar-tumbling", f"SELECT k, {NUMBERS} {TUMBLING} FROM s GROUP BY k"),

@@ -23,11 +23,11 @@ UNBOUNDED = "add p.ts BETWEEN o.ts - 100 AND o.ts + 100"
 # The caret marks where the error must point; then what it must say to do.
 REFUSED = [
     # Over the rows before and after
-    ("SELECT id, ^row_number() OVER (PARTITION BY id ORDER BY ts) AS n FROM orders", "max_by(x, value)"),
+    ("SELECT id, ^row_number() OVER (PARTITION BY id ORDER BY ts) AS n FROM orders", "PARTITION BY window_start"),
     ("SELECT id, ^lag(price) OVER (ORDER BY ts) FROM orders", "join the stream with itself"),
     ("SELECT ^sum(price) OVER (ORDER BY ts ROWS 2 PRECEDING) AS s FROM orders", "[RANGE …, SLIDE …, WA …]"),
     ("SELECT sum(price) OVER w FROM orders WINDOW ^w AS (PARTITION BY id)", "[RANGE …, SLIDE …, WA …]"),
-    ("SELECT id FROM orders QUALIFY ^row_number() OVER (ORDER BY ts) = 1", "HAVING"),
+    ("SELECT id FROM orders QUALIFY ^row_number() OVER (ORDER BY ts) = 1", "rn <= 10"),
     ("SELECT ^count(*) FROM orders", "GROUP BY ts"),
     ("SELECT id, ^count(*) AS n FROM orders GROUP BY id", "[RANGE 100, SLIDE 10, WA ts]"),
     ("SELECT id, ^sum(price) AS s FROM orders GROUP BY id HAVING s > 3", "[RANGE 100, SLIDE 10, WA ts]"),

@@ -24,6 +24,7 @@ from penstock.plan.nodes import (
     Node,
     NumberRows,
     Project,
+    RowNumber,
     Select,
     Settle,
     Source,
@@ -46,6 +47,7 @@ FEATURES = {
     "settle": "events once they can no longer change (Cleanse), for what takes inserts only",
     "altered lifetimes": "flow.alter, and [RANGE …] after a stream without aggregates (AlterEventLifetime)",
     "distinct": "duplicate elimination",
+    "top-n": "ROW_NUMBER() OVER (PARTITION BY window_start, window_end, … ORDER BY …) in tumbling windows",
     "row numbers": "WA row-num without a sequence column: rows numbered by arrival",
     "sliding window": "sliding and tumbling windows on time, integers and sequence columns",
     "landmark window": "RANGE ALL",
@@ -142,6 +144,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "settle", node
             case Distinct():
                 yield "distinct", node
+            case RowNumber():
+                yield "top-n", node
             case WindowAggregate(window=window, aggregates=aggregates):
                 yield _WINDOWS[type(window)], node
                 yield from _of_aggregate(node, aggregates)

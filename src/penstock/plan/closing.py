@@ -23,6 +23,7 @@ from penstock.plan.nodes import (
     Merge,
     Node,
     Project,
+    RowNumber,
     Select,
     Source,
     Union,
@@ -68,7 +69,10 @@ def _reached(node: Node, greatest: int) -> _Reached | None:
                 return None
             behind = found.behind + lag
             return _Reached(found.time, behind, max(found.needed, found.time + 1 + behind))
-        case WindowAggregate(input=below, window=SlidingWindow() as window) if window.attribute == below.schema.time:
+        case (
+            WindowAggregate(input=below, window=SlidingWindow() as window)
+            | RowNumber(input=below, window=SlidingWindow() as window)
+        ) if window.attribute == below.schema.time:
             found = _reached(below, greatest)
             if found is None:
                 return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.plan.nodes import Distinct, Lookup, Merge, Node, Project, Select, Union, WindowAggregate
+from penstock.plan.nodes import Distinct, Lookup, Merge, Node, Project, RowNumber, Select, Union, WindowAggregate
 from penstock.plan.physical import Physical
 from penstock.plan.windows import SlidingWindow
 
@@ -42,7 +42,10 @@ def _above(node: Node, latest: int) -> int | None:
             return latest
         case Project():
             return latest if node.keeps_time else None
-        case WindowAggregate(input=below, window=SlidingWindow() as window) if window.attribute == below.schema.time:
+        case (
+            WindowAggregate(input=below, window=SlidingWindow() as window)
+            | RowNumber(input=below, window=SlidingWindow() as window)
+        ) if window.attribute == below.schema.time:
             last = window.origin + (latest - window.origin + window.range) // window.slide * window.slide
             return None if last >= END_OF_TIME else max(last, latest)
         case _:

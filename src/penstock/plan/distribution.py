@@ -26,6 +26,7 @@ from penstock.plan.nodes import (
     Node,
     NumberRows,
     Project,
+    RowNumber,
     Select,
     Settle,
     Source,
@@ -66,7 +67,11 @@ def by_keys(keys: Iterable[Expression]) -> Distribution:
 def needed(node: Node) -> Distribution:
     """What a node needs of the rows that it is given."""
     match node:
-        case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
+        case (
+            WindowAggregate(input=below, keys=keys)
+            | GroupAggregate(input=below, keys=keys)
+            | RowNumber(input=below, keys=keys)
+        ):
             return by_keys(Column(k, below.schema[k].type) for k in keys)
         case Distinct(input=below):
             return by_keys(Column(f.name, f.type) for f in below.schema.visible)

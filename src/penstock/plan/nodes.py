@@ -1,8 +1,8 @@
 """The logical plan: frozen nodes, each of which derives its schema and properties from its inputs.
 
 A node says what is computed, never how. A node that does not fit its inputs cannot be made (`integrity`). What every
-node is, is in `node`, aggregation in `aggregate_nodes`, joins in `join_nodes`, joins with tables in `lookup_nodes`, how
-long events live in `lived_nodes`; whoever uses nodes finds all of them here.
+node is, is in `node`, aggregation in `aggregate_nodes`, numbering in `rank_nodes`, joins in `join_nodes`, joins with
+tables in `lookup_nodes`, how long events live in `lived_nodes`; whoever uses nodes finds all of them here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from penstock.plan.join_nodes import Join
 from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
 from penstock.plan.lookup_nodes import Lookup
 from penstock.plan.node import Nary, Node, SameColumns, Unary
+from penstock.plan.rank_nodes import RowNumber
 
 __all__ = [
     "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Distinct", "Ends", "GroupAggregate", "Join", "Lookup", "Merge",
-    "Nary", "Node", "NumberRows", "Project", "Select", "Settle", "Source", "Unary", "Union", "WindowAggregate",
-    "window_fields",
+    "Nary", "Node", "NumberRows", "Project", "RowNumber", "Select", "Settle", "Source", "Unary", "Union",
+    "WindowAggregate", "window_fields",
 ]  # fmt: skip
 ROW_NUMBER = "row_num"
 

@@ -41,6 +41,7 @@ from penstock.plan.nodes import (
     Node,
     NumberRows,
     Project,
+    RowNumber,
     Select,
     Settle,
     Source,
@@ -68,6 +69,7 @@ NOTHING = Kept()
 TakenUp = Callable[[Choice], Choice]
 """The choice for a node, given the state that is there of it."""
 WHOLE = "whole groups"
+SORTED = "sorted windows"
 OA_JOIN, AS_OF_JOIN = "OA-Join", "As-of join"
 HASH_LOOKUP, VERSION_LOOKUP = "hash lookup", "version lookup"
 
@@ -191,6 +193,8 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, algorithm, f"{why}; events by slices of time, given up when they are final")
         case Union():
             return Decision(runs, "Meld", "Meld, rows pass at once")
+        case RowNumber():
+            return Decision(runs, SORTED, "rows held until their window is complete, then sorted as columns")
         case Join(near=Latest()):
             kept = "of the right the latest rows of each key, of the left those that wait for the right's promise"
             return Decision(runs, AS_OF_JOIN, kept)
@@ -303,7 +307,7 @@ def _needs_host(node: Node, catalog: Catalog) -> bool:
     if node.schema.lives is not None or (isinstance(node, Source) and node.schema.attributes):
         return True
     match node:
-        case AlterLifetime():
+        case AlterLifetime() | RowNumber():
             return True
         case Join(near=Latest()):  # which of the rows of one time is the latest is ours to say
             return True

@@ -22,7 +22,20 @@ from dataclasses import replace
 from penstock.plan.aggregate_nodes import WindowAggregate
 from penstock.plan.expressions import Call, Column, Expression, columns_in, renamed, substitute
 from penstock.plan.monotone import rises_with_all, stretches, turns
-from penstock.plan.nodes import Distinct, Join, Lookup, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
+from penstock.plan.nodes import (
+    Distinct,
+    Join,
+    Lookup,
+    Merge,
+    Node,
+    NumberRows,
+    Project,
+    RowNumber,
+    Select,
+    Settle,
+    Source,
+    Union,
+)
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
 
@@ -130,6 +143,10 @@ def distance(node: Node, name: str) -> tuple[str, int] | None:
                 return str(node.schema.time), -window.range
             is_instant = name == window.attribute and name in keys and window.range == window.slide == 1
             return (str(node.schema.time), -1) if is_instant else None
+        case RowNumber(window=SlidingWindow() as window, bounds=(start, _)):
+            if name == start:
+                return str(node.schema.time), -window.range
+            return (str(node.schema.time), -1) if name == window.attribute and window.range == 1 else None
         case Project(input=below, columns=columns):
             moved = stretches(dict(columns)[name])
             found = distance(below, moved.attribute) if moved is not None and moved.length == 1 else None

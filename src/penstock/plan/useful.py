@@ -21,6 +21,7 @@ from penstock.plan.nodes import (
     Merge,
     Node,
     Project,
+    RowNumber,
     Select,
     Union,
     WindowAggregate,
@@ -36,7 +37,10 @@ EVERY: Useful = (1, 0)
 def useful_below(node: Node, above: Useful) -> Useful:
     """The bounds that a node can use, if its consumer can use those `above`."""
     match node:
-        case WindowAggregate(window=SlidingWindow(slide=slide, origin=origin)):
+        case (
+            WindowAggregate(window=SlidingWindow(slide=slide, origin=origin))
+            | RowNumber(window=SlidingWindow(slide=slide, origin=origin))
+        ):
             return slide, origin
         case Merge() if node.schema.lives is not None:
             return EVERY

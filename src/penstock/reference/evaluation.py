@@ -50,6 +50,7 @@ from penstock.plan.nodes import (
     Node,
     NumberRows,
     Project,
+    RowNumber,
     Select,
     Settle,
     Source,
@@ -59,6 +60,7 @@ from penstock.plan.nodes import (
 from penstock.reference.aggregates import aggregate
 from penstock.reference.events import Life, Placed, altered, come_to, end_of, most, start_of, stretches, visible
 from penstock.reference.joins import join, looked_up
+from penstock.reference.ranks import row_numbers
 from penstock.reference.scalars import Functions, same_row, value_of
 from penstock.reference.windows import extents
 
@@ -173,6 +175,9 @@ class _Evaluator:
                 return list(self._looked_up(node, late_too))
             case WindowAggregate():
                 return [Placed(i, row) for i, row in enumerate(self._aggregated(node))]
+            case RowNumber():
+                numbered = row_numbers(node, [item.row for item in self.rows(node.input)])
+                return [Placed(i, row) for i, row in enumerate(numbered)]
             case GroupAggregate():
                 return [Placed(i, row) for i, row in enumerate(self._whole_groups(node))]
             case _:

@@ -64,6 +64,7 @@ from penstock.plan.nodes import (
     Merge,
     NumberRows,
     Project,
+    RowNumber,
     Select,
     Settle,
     Source,
@@ -77,6 +78,7 @@ from penstock.plan.useful import EVERY
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.column_functions import column_function, made_column
 from penstock.runtime.column_scalars import ColumnFunction, NotColumnar
+from penstock.runtime.ranking import row_number_operator
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
 
 
@@ -127,6 +129,8 @@ class Builder:
                 return self.window_aggregate(node, planned.algorithm)
             case GroupAggregate():
                 return self.group_aggregate(node, planned.useful)
+            case RowNumber():
+                return row_number_operator(node)
             case _:
                 raise UnsupportedError("There is no operator for this.", where=node.label)
 

@@ -92,7 +92,7 @@ class ExpressionBinder:
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
         if isinstance(node, exp.Window):
-            return self.error("OVER is not supported.", node, hint=instead_of_over(node))
+            return self.error("OVER is not supported here.", node, hint=instead_of_over(node))
         if isinstance(node, exp.Subquery | exp.Query | exp.Exists) or node.args.get("query") is not None:
             return self.error("A sub-query cannot stand here.", node, hint=SUB_QUERIES)
         if isinstance(node, exp.AggFunc):

@@ -21,12 +21,14 @@ from penstock.plan.expressions import Column, Expression, conjunction
 from penstock.plan.lookup_nodes import TableRows
 from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Project, Select, Union
 from penstock.plan.rules.settle import settled
+from penstock.plan.rules.top_n import first_only
 from penstock.plan.typing import common_type, converted
 from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bind_expression import SUB_QUERIES, ExpressionBinder
 from penstock.sql.bind_grouping_sets import bind_grouping
 from penstock.sql.bind_join import JoinBinder
 from penstock.sql.bind_lookup import refuse_table, streams_first
+from penstock.sql.bind_row_number import RowNumberBinder, numbering_among
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
 from penstock.sql.dialect import NESTING, room_to_recurse
@@ -43,7 +45,7 @@ from penstock.sql.naming import (
 from penstock.sql.operands import Operand
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
-from penstock.sql.refusals import instead_of, instead_of_over, instead_of_query
+from penstock.sql.refusals import instead_of, instead_of_query
 from penstock.sql.scope import Relation, Scope
 from penstock.sql.subqueries import taken_apart
 from penstock.sql.tokens import check_shape, parse
@@ -220,7 +222,11 @@ class _Binder:
         group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
         clause = self._clause([*items, *([] if alone is None else [alone])], group)
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
+        numbering = numbering_among(items, self.reading)
         aggregates = self._has_aggregate(items) or group is not None or having is not None
+        if numbering is not None and aggregates:
+            hint = "aggregate in a sub-query, and number its rows"
+            raise self.error("Rows are numbered or aggregated, not both.", numbering, got=shown(numbering), hint=hint)
         if window is not None and window.is_life and not aggregates:
             scope.node, window = AlterLifetime(scope.node, duration=window.life()), None
         scope.node = _with_ends(scope.node, [*items, *(tree.args.get(p) for p in ("where", "group", "having"))])
@@ -231,8 +237,10 @@ class _Binder:
         if wanted is None and where is not None:
             wanted = [binder.predicate(self.reading.need(where, "this"))]
         if wanted:
-            scope.node = Select(scope.node, conjunction(wanted))
-        if aggregates or window is not None:
+            scope.node = first_only(Select(scope.node, conjunction(wanted)))
+        if numbering is not None:
+            result = RowNumberBinder(scope, items, numbering, window, binder, self.reading).bind()
+        elif aggregates or window is not None:
             result = bind_grouping(self.catalog, scope, items, window, binder, tree)
         else:
             result = self._projection(items, scope, binder)
@@ -275,8 +283,6 @@ class _Binder:
     def _has_aggregate(self, items: list[exp.Expr]) -> bool:
         found = False
         for node in (n for item in items for n in item.walk()):
-            if isinstance(node, exp.Window):
-                raise self.error("OVER is not supported.", node, got=shown(node), hint=instead_of_over(node))
             if isinstance(node, exp.Query):
                 raise self.error("A sub-query cannot stand here.", node, got=shown(node), hint=SUB_QUERIES)
             found = found or aggregate_name(node, self.catalog) is not None

@@ -20,7 +20,7 @@ _OF_PARTS: dict[str, str] = {
     **dict.fromkeys(("ORDER BY", "LIMIT", "OFFSET", "SORT BY"), _SORTED),
     **dict.fromkeys(("DISTRIBUTE BY", "CLUSTER BY"), _SCATTERED),
     "WINDOW": HOW_WINDOWS_ARE_WRITTEN,
-    "QUALIFY": "choose among the results of a window with HAVING; its row with the greatest value is max_by(x, value)",
+    "QUALIFY": "number the rows of a window in a sub-query, and choose among them: WHERE rn <= 10",
     "LATERAL VIEW": _ROWS_OF_ONE,
     "PIVOT": "write an aggregate for each column: sum(x) FILTER (WHERE kind = 'a') AS a",
     "UNPIVOT": "write a SELECT for each column, with UNION ALL between them",
@@ -46,7 +46,7 @@ _OF_WORDS = {
     "~": "write text RLIKE 'pattern'",
     "{": "write each part as a column",
 }
-_RANKED = "of a window, the row with the greatest value is max_by(x, value), and count(*) says how many rows there are"
+_RANKED = "rows of a window are numbered by ROW_NUMBER() OVER (PARTITION BY window_start, window_end, … ORDER BY …)"
 _NEIGHBOURS = "join the stream with itself, near in time; first(x) and last(x) are those of a window"
 _OVER = {
     **dict.fromkeys(("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"), _RANKED),

@@ -54,7 +54,7 @@ def nulls(shape: ShapeOfExpressions) -> None:
 
 
 def after_aggregate(shape: ShapeOfExpressions) -> None:
-    """WITHIN GROUP, FILTER and IGNORE NULLS, in Spark's order."""
+    """WITHIN GROUP, FILTER and IGNORE NULLS, in Spark's order; OVER."""
     if shape.word() == "WITHIN" and shape.word(1) == "GROUP":
         shape.at += 2
         shape.inside(lambda: _order(shape))
@@ -64,6 +64,24 @@ def after_aggregate(shape: ShapeOfExpressions) -> None:
     nulls(shape)
     if shape.kind() == TokenType.FILTER and shape.kind(1) == TokenType.L_PAREN:
         shape.refuse("FILTER stands before IGNORE NULLS.", "write first(x) FILTER (WHERE …) IGNORE NULLS")
+    if shape.word() == "OVER" and shape.kind(1) == TokenType.L_PAREN:
+        shape.at += 1
+        shape.inside(lambda: _over(shape))
+
+
+def _over(shape: ShapeOfExpressions) -> None:
+    """PARTITION BY and ORDER BY."""
+    if shape.take(TokenType.PARTITION_BY):
+        shape.each(shape.expression)
+    shape.expect(TokenType.ORDER_BY, "ORDER BY")
+    shape.each(lambda: _ordered(shape))
+
+
+def _ordered(shape: ShapeOfExpressions) -> None:
+    shape.expression()
+    shape.take(TokenType.ASC, TokenType.DESC)
+    if shape.take_word("NULLS") and not shape.take_word("FIRST", "LAST"):
+        shape.refuse("FIRST or LAST is expected here.")
 
 
 def _order(shape: ShapeOfExpressions) -> None:

@@ -18,6 +18,7 @@ SUPPORT: dict[str, Support] = {
     "settle": Support("events held by slices of time until they are final"),
     "altered lifetimes": Support("stateless, rows or Arrow"),
     "distinct": Support("DupElim, purged by punctuation"),
+    "top-n": Support("rows held in pieces, windows sorted as columns when they close"),
     "row numbers": Support("numbered as rows are read"),
     "sliding window": Support("WID or panes, chosen by cost"),
     "landmark window": no("not yet: use the oracle (`penstock check`), or a sliding window"),

@@ -25,6 +25,7 @@ BATCH: dict[str, Support] = {
     "settle": Support("hosted: events held by slices of time until they are final"),
     "altered lifetimes": Support("hosted, stateless"),
     "distinct": Support("native dropDuplicates per instant"),
+    "top-n": Support("hosted, spread by what is partitioned by"),
     "row numbers": no(
         "a DataFrame has no order of arrival: in batch name a column that gives it with arrival=…, or declare one as "
         "time=… and use it as WA"
@@ -68,6 +69,7 @@ STREAMING: dict[str, Support] = {
     "versioned lookup": Support("hosted, no state, as other lookups"),
     "merge": Support("hosted: R0 to R4, each replica with its own progress"),
     "distinct": Support("hosted: DupElim, purged by punctuation"),
+    "top-n": Support("hosted: pieces of rows in pages, windows sorted when they close"),
     "sliding window": Support("hosted: WID or panes in Spark's state store"),
     "whole groups": Support("hosted: held in Spark's state store until a promise completes them"),
     "user aggregate": Support("hosted"),
