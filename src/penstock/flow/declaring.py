@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -109,7 +109,7 @@ def declared_unique(name: str, schema: Schema, unique: Sequence[str] | str | Non
     """The columns that tell any two rows of a stream apart, by their own names."""
     if unique is None:
         return None
-    given = [unique] if isinstance(unique, str) else list(unique)
+    given = [unique] if isinstance(unique, str) else list(unique) if isinstance(unique, Iterable) else []
     if not given or not all(isinstance(column, str) for column in given):
         raise StreamError("unique names columns.", where=f"stream {name}", got=repr(unique)[:200], hint="unique=['id']")
     for column in given:
