@@ -60,6 +60,16 @@ def test_versions_are_those_of_each_rows_time() -> None:
     assert [row["rate"] for row in flow.query(AS_OF).collect().to_pylist()] == [2, None, 3]
 
 
+@pytest.mark.parametrize(("key", "rates"), [("r.c = 'eur'", [2, 2, 3]), ("'usd' = r.c", [None, None, 7])])
+def test_the_key_of_versions_may_be_a_constant(key: str, rates: list[int | None]) -> None:
+    flow = bids().table("rates", VERSIONS, key="c", valid_from="since")
+    found = flow.query(AS_OF.replace("r.c = b.c", key)).collect()["rate"].to_pylist()
+    assert found == rates
+    assert flow.query(f"SELECT ts FROM bids b, rates FOR SYSTEM_TIME AS OF b.ts r WHERE {key}").collect().num_rows == (
+        sum(rate is not None for rate in rates)
+    )
+
+
 def test_a_version_may_end_before_the_next_begins() -> None:
     versions = [{"c": "eur", "since": 0, "until": 1, "rate": 2}, {"c": "usd", "since": 0, "until": None, "rate": 7}]
     flow = bids().table("rates", versions, key=["c"], valid_from="since", valid_to="until")

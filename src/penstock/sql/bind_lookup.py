@@ -108,8 +108,8 @@ def looked_up(
 ) -> tuple[Node, list[str]]:
     """A stream's rows with those of a table, and what their columns are called."""
     sides = Sides(left, list(names), operand.node, list(operand.names))
-    equal, rest = sides.lookups(conditions)
     as_of = operand.as_of
+    equal, rest = sides.lookups(conditions, constants=as_of is not None)
     if as_of is not None:
         _check_key(operand, equal, reading)
     condition = conjunction(rest) if rest else None
@@ -140,6 +140,6 @@ def _check_key(operand: Operand, equal: list[tuple[str, Expression]], reading: R
         where = operand.join if operand.join is not None else operand.tree
         raise reading.error(
             "A table with versions is read by its key.", where, got=f"no condition that {missing[0]} equals",
-            hint=f"add {table.name}.{missing[0]} = a column of the stream, of the type "
+            hint=f"add {table.name}.{missing[0]} = a column of the stream or a constant, of the type "
             f"{table.schema[missing[0]].type}",
         )  # fmt: skip

@@ -49,31 +49,36 @@ class Sides:
                 equal.append((self._column("left", sides[0]), self._column("right", sides[1])))
         return equal, rest
 
-    def lookups(self, conditions: Sequence[Expression]) -> tuple[list[tuple[str, Expression]], list[Expression]]:
+    def lookups(
+        self, conditions: Sequence[Expression], *, constants: bool = False
+    ) -> tuple[list[tuple[str, Expression]], list[Expression]]:
         """The columns of the left with what of a table they are to be equal to, and the other conditions.
 
-        What is computed of the table is so once for all rows, so it must have a value for each of them.
+        What is computed of the table is so once for all rows, so it must have a value for each of them. With
+        `constants` one may stand for a column of the left.
         """
         equal: list[tuple[str, Expression]] = []
         rest: list[Expression] = []
         own = dict(zip(self.right_names, self.right.schema.names, strict=True))
         for condition in conditions:
-            sides = self.compared(condition)
+            sides = self.compared(condition, constants=constants)
             if sides is None or not _is_sure(sides[1]):
                 rest.append(condition)
             else:
                 equal.append((self._column("left", sides[0]), renamed(sides[1], own)))
         return equal, rest
 
-    def compared(self, condition: Expression) -> tuple[Expression, Expression] | None:
+    def compared(self, condition: Expression, *, constants: bool = False) -> tuple[Expression, Expression] | None:
         """What of the left equals what of the right, in one type; None if a condition is not of that kind."""
         if not isinstance(condition, Call) or condition.name != "eq":
             return None
         one, other = condition.args
-        sets = set(self.left_names), set(self.right_names)
-        if columns_in(one) and columns_in(one) <= sets[1] and columns_in(other) and columns_in(other) <= sets[0]:
+        left, right = set(self.left_names), set(self.right_names)
+        if columns_in(one) and columns_in(one) <= right and columns_in(other) <= left:
             one, other = other, one
-        if not (columns_in(one) and columns_in(other) and columns_in(one) <= sets[0] and columns_in(other) <= sets[1]):
+        if not columns_in(one) <= left or not columns_in(other) or not columns_in(other) <= right:
+            return None
+        if not columns_in(one) and not constants:
             return None
         common = common_type(one.type, other.type)
         return None if common is None else (converted(one, common), converted(other, common))
