@@ -62,16 +62,19 @@ def connection() -> duckdb.DuckDBPyConnection:
 def judged(grids: dict[str, Grid], data: Data) -> dict[str, pa.Table]:
     """The tables that a judge is given: rows on time, versions with their ends, windows."""
     tables = {name: arrow(stream.on_time, data.schema) for name, stream in data.streams.items()}
+    for name, stream in data.streams.items():
+        numbers = pa.array(range(len(stream.rows)), pa.int64())
+        tables[f"{name}_rows"] = arrow(stream.rows, data.schema).append_column("number", numbers)
     tables["dim"] = arrow(data.table, TABLE)
     versions = []
     for row in data.versions:
         later = [r["since"] for r in data.versions if r["vk"] == row["vk"] and r["since"] > row["since"]]  # type: ignore[operator]
         versions.append({**row, "until": min(later, default=None)})  # type: ignore[type-var]
     tables["rates"] = arrow(versions, {**VERSIONS, "since": data.time_type, "until": data.time_type})
-    bound = ARROW[data.time_type]
     for name, grid in grids.items():
+        bound = ARROW["bigint" if grid.of_rows else data.time_type]
         numbers, *ends = (list(column) for column in zip(*grid.windows(data), strict=True))
-        if data.timed:
+        if data.timed and not grid.of_rows:
             ends = [[EPOCH + dt.timedelta(seconds=end) for end in column] for column in ends]
         columns = {"wid": pa.array(numbers, pa.int64())}
         columns |= {n: pa.array(c, bound) for n, c in zip(("window_start", "window_end"), ends, strict=True)}

@@ -28,11 +28,12 @@ class Grid:
     range: int
     slide: int
     origin: int
+    of_rows: bool = False
 
     def windows(self, data: Data) -> list[tuple[int, int, int]]:
         """Number, start and end of all that matter."""
-        first = (data.base - FARTHEST - self.origin) // self.slide
-        last = (data.base + FARTHEST - self.origin) // self.slide
+        base = 0 if self.of_rows else data.base
+        first, last = ((base + far - self.origin) // self.slide for far in (-FARTHEST, FARTHEST))
         ends = [(n, self.origin + (n + 1) * self.slide) for n in range(first, last + 1)]
         return [(n, end - self.range, end) for n, end in ends]
 
@@ -63,6 +64,8 @@ class _Windowed:
     """What stands in GROUP BY, in our own text."""
     from_: Twin | None = None
     nestable: bool = True
+    number: Twin | None = None
+    """What the window stands on, if not on the time."""
     open_number: bool = False
 
 
@@ -127,7 +130,7 @@ class Combined(Sources):
         items = [(key, kind, self.fresh("g")) for key, kind in keys]
         aggregates: list[Item] = []
         for _ in range(self.random.randint(1, 3)):
-            kind, call = self.aggregate(scope, same(time) if windowed.nestable else windowed.lead[0])
+            kind, call = self.aggregate(scope, windowed.number or same(time))
             if kind == "decimal" and nested:
                 call = same("CAST({} AS decimal(20,6))", call)
             aggregates.append((call, kind, self.fresh("a")))
@@ -198,6 +201,8 @@ class Combined(Sources):
         slide = self.random.randint(1, 8)
         length = self.pick([slide, slide, slide * self.random.randint(2, 4), self.random.randint(1, 14)])
         form = self.random.random()
+        if form < 0.25 and source.single is not None and source.single.stream and not source.where:
+            return self._rows(source.single, length, slide)
         if form < 0.5:
             return self._clause(source, time, length, slide)
         if form < 0.85:
@@ -219,6 +224,15 @@ class Combined(Sources):
             found.after = " " + clause
         else:
             found.clause = clause
+        return found
+
+    def _rows(self, stream: Relation, length: int, slide: int) -> _Windowed:
+        """Of rows, by arrival and whether or not they are late."""
+        found = self._on_grid(f"{stream.alias}.number", Grid(length, slide, 0, of_rows=True))
+        found.clause = f"[RANGE {length} rows, SLIDE {slide} rows, WA row-num]"
+        found.from_ = Twin(stream.text.ours, *[f"{stream.stream}_rows AS {stream.alias}"] * 2)
+        found.nestable = False
+        found.number = same(f"{stream.alias}.number")
         return found
 
     def _borrowed(self, source: Source, time: str, length: int, slide: int) -> _Windowed:
@@ -265,7 +279,7 @@ class Combined(Sources):
             return _Windowed((at, at, same("{} + 1", at)), keys=[time])
         by = self.random.randint(2, 9)
         step = twin(f"{{}} div {by}", f"{{}} // {by}", at)
-        return _Windowed((step, step, same("{} + 1", step)), keys=[step.ours], nestable=False)
+        return _Windowed((step, step, same("{} + 1", step)), keys=[step.ours], nestable=False, number=step)
 
     def _on_grid(self, time: str, grid: Grid) -> _Windowed:
         name = self.fresh("w")

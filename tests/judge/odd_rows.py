@@ -93,7 +93,7 @@ def make_data(chance: random.Random) -> Data:
 
 
 def _stream(chance: random.Random, *, timed: bool, base: int, lates: bool) -> Stream:
-    count = chance.choice([0, 1, *[12] * 4, *[24] * 6])
+    count = chance.choice([0, 1, *[12] * 8, *[24] * 12])
     ticks = [chance.randint(-10, 30) for _ in range(count)]
     slack = chance.choice([0, 3, 8]) if lates else 1000
     if lates and chance.random() < 0.1:

@@ -16,6 +16,8 @@ from tests.judge.typed_aggregates import Aggregates
 Item = tuple[Twin, str, str]
 """An expression, its kind, its name."""
 Columns = dict[str, str]
+KEYS = ("k", "j", "b", "i")
+"""Columns of streams that are often equal."""
 
 
 @dataclass
@@ -44,6 +46,8 @@ class Source:
     times: list[str]
     """What progresses, and is never null."""
     where: list[Twin] = field(default_factory=list)
+    paired: list[str] = field(default_factory=list)
+    """What progresses too, where it is selected: the later and the earlier time of pairs."""
     single: Relation | None = None
 
 
@@ -113,7 +117,7 @@ class Sources(Aggregates):
     def where(self, source: Source) -> Twin:
         """The conditions of a source, and perhaps one more."""
         parts = [*source.where]
-        if self.chance(0.3):
+        if self.chance(0.2):
             parts.insert(
                 self.pick([0, len(parts)]), same("({})", self.make("boolean", self.pick([1, 1, 2]), source.scope))
             )
@@ -127,7 +131,8 @@ class Sources(Aggregates):
 
     def _projected(self, source: Source) -> Relation:
         time = self.fresh("t")
-        items: list[Item] = [(same(self.pick(source.times)), self.data.time_type, time), *self.items(source.scope, 2)]
+        at = self.pick([*source.times, *source.paired])
+        items: list[Item] = [(same(at), self.data.time_type, time), *self.items(source.scope, 2)]
         # Rows of one instant are told apart by the time of the pair, which is not in the list.
         distinct = "DISTINCT " if source.single is not None and self.chance(0.15) else ""
         self.random.shuffle(items)
@@ -162,6 +167,8 @@ class Sources(Aggregates):
 
     def _join(self, depth: int) -> Source:
         left, right = self.relation(depth), self.relation(depth)
+        if right.stream and any(left.refs[right.columns[c]] for c in KEYS) and self.chance(0.3):
+            return self._latest(left, right)
         if left.stream and right.stream and left.stream != right.stream and self.chance(0.2):
             return self._windowed_join(left.stream, right.stream)
         kind = self.pick(
@@ -176,8 +183,27 @@ class Sources(Aggregates):
             return Source(text, left.refs, times)
         if kind == "JOIN" and self.chance(0.2):
             text = twin("{}, {}", "{} CROSS JOIN {}", left.text, right.text)
-            return Source(text, scope, times, [condition])
-        return Source(same(f"{{}} {kind} {{}} ON {{}}", left.text, right.text, condition), scope, times)
+            return Source(text, scope, times, [condition], paired=self._both(times))
+        text = same(f"{{}} {kind} {{}} ON {{}}", left.text, right.text, condition)
+        return Source(text, scope, times, paired=self._both(times))
+
+    def _both(self, times: list[str]) -> list[str]:
+        return [f"{name}({', '.join(times)})" for name in ("greatest", "least")] if len(times) == 2 else []
+
+    def _latest(self, left: Relation, right: Relation) -> Source:
+        """The latest row of a stream as of the time of another; of rows of one time the greatest is the latest."""
+        kind, sign = self.pick(["ASOF JOIN", "ASOF LEFT JOIN"]), self.pick([">=", ">"])
+        column = self.pick([c for c in KEYS if left.refs[right.columns[c]]])
+        key = self.pick(left.refs[right.columns[column]])
+        order = ", ".join(f"{name} DESC NULLS LAST" for name in right.columns)
+        newest = (
+            f"SELECT * FROM {right.stream} QUALIFY row_number() OVER (PARTITION BY {column}, t ORDER BY {order}) = 1"
+        )
+        time = f"{left.alias}.{left.time}"
+        condition = f"ON {right.alias}.{column} = {key} AND {time} {sign} {right.alias}.t"
+        judged = f"{{}} {kind} ({newest}) AS {right.alias} {condition}"
+        text = twin(f"{{}} {kind} {{}} {condition}", judged, left.text, right.text)
+        return Source(text, {k: left.refs[k] + right.refs[k] for k in KINDS}, [time])
 
     def _windowed_join(self, left: str, right: str) -> Source:
         """As the papers write it: a window after each stream, or one that tumbles for both."""
@@ -219,7 +245,7 @@ class Sources(Aggregates):
         """How far apart the times of two relations may be."""
         a, b = f"{left.alias}.{left.time}", f"{right.alias}.{right.time}"
         low = self.random.randint(-6, 4)
-        high = low + self.random.randint(0, 8)
+        high = low + self.random.randint(0, 12)
         if self.chance(0.5):
             a, b, low, high = b, a, -high, -low
         forms = [
@@ -247,7 +273,7 @@ class Sources(Aggregates):
         kind = self.pick(["JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
         key = self.make("string", 1, relation.refs)
         if self.chance(0.35):
-            kind, key = self.pick(["JOIN", "LEFT JOIN"]), self._of_column(relation)
+            kind = self.pick(["JOIN", "LEFT JOIN"])
             valid = f"{alias}.since <= {times[0]} AND ({alias}.until IS NULL OR {times[0]} < {alias}.until)"
             text = twin(
                 f"{{}} {kind} rates FOR SYSTEM_TIME AS OF {times[0]} AS {alias} ON {alias}.vk = {{}}",
@@ -267,13 +293,6 @@ class Sources(Aggregates):
             f"{{}} {kind} dim AS {alias} ON {{}}", f"{{}} {written} dim AS {alias} ON {{}}", relation.text, condition
         )
         return Source(text, scope if written == kind else relation.refs, times)
-
-    def _of_column(self, relation: Relation) -> Twin:
-        """A key of versions, which is never the same for all rows."""
-        refs = relation.refs["string"]
-        if not refs:
-            return same(f"CAST({relation.alias}.{relation.time} AS string)")
-        return same(self.pick(["{}", "lower({})", "coalesce({}, 'a')"]), same(self.pick(refs)))
 
     def _sub_query(self, relation: Relation) -> Twin:
         negated = self.pick(["", "NOT "])

@@ -68,6 +68,14 @@ CREATE MACRO p_second(ts) AS (microsecond(ts) * 0.000001)::DECIMAL(8, 6);
 CREATE MACRO p_seconds(ts) AS floor(epoch_us(ts) / 1000000.0)::BIGINT;
 CREATE MACRO p_unix(ts) AS trunc(epoch_us(ts) / 1000000.0)::BIGINT;
 CREATE MACRO p_millis(ts) AS floor(epoch_us(ts) / 1000.0)::BIGINT;
+CREATE MACRO p_is_last(ts) AS CAST(ts AS DATE) = last_day(CAST(ts AS DATE));
+CREATE MACRO p_months_between(a, b) AS
+    round((year(a) - year(b)) * 12 + month(a) - month(b) +
+    CASE WHEN day(a) = day(b) OR (p_is_last(a) AND p_is_last(b)) THEN 0
+         ELSE ((day(a) - day(b)) * 86400
+               + floor(epoch_us(a) / 1000000.0) - floor(epoch_us(date_trunc('day', a)) / 1000000.0)
+               - floor(epoch_us(b) / 1000000.0) + floor(epoch_us(date_trunc('day', b)) / 1000000.0))
+              / 2678400.0 END, 8);
 CREATE MACRO p_not_nan(x) AS CASE WHEN NOT isnan(x) THEN x END;
 CREATE MACRO p_mode(counts) AS
     list_sort(list_transform(map_entries(counts),

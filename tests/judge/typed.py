@@ -76,6 +76,7 @@ class Typed:
                 lambda: call("log2", "p_log2", x),
                 lambda: twin("log(2, {})", "p_log2({})", x),
                 lambda: same("exp({} % 9)", i),
+                lambda: call("months_between", "p_months_between", *[self.make("timestamp", 1, scope) for _ in "ab"]),
                 lambda: twin("power({}, 2)", "pow({}, 2)", x),
                 lambda: twin("pow(abs({}), 0.5e0)", "p_sqrt(abs({}))", x),
                 lambda: call("sqrt", "p_sqrt", x),

@@ -104,7 +104,12 @@ def corpus() -> tuple[str, ...]:
 def mutated(random_: random.Random) -> str:
     """One query of the corpus, or one made at random, with a few things wrong."""
     made = random_.random() < 0.5
-    parts = _TOKEN.findall(Maker(random_).query().penstock if made else random_.choice(corpus()))
+    return changed(Maker(random_).query().penstock if made else random_.choice(corpus()), random_)
+
+
+def changed(text: str, random_: random.Random) -> str:
+    """A text with a few things wrong."""
+    parts = _TOKEN.findall(text)
     for _ in range(random_.choice((1, 1, 1, 2, 2, 3, 3, 5, 9))):
         _change(parts, random_)
     return "".join(parts)
