@@ -96,7 +96,8 @@ def execution(case: Case, form: Form) -> tuple[Any, Any]:
     )
     made = query.execution()
     (node,) = [node for node in made.graph.nodes if isinstance(node.operator, OAJoin)]
-    node.operator.finding = Finding(node.operator.sides, node.operator.near, form)
+    join = node.operator
+    join.finding = Finding(join.sides, join.near, join.notes, form)
     return made, node
 
 

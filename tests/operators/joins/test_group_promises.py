@@ -15,7 +15,7 @@ from penstock.model.elements import Punctuation, linear
 from penstock.model.frontier import Frontier
 from penstock.model.schema import Field, Schema, schema_of
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.operators.joins import kept_rows, oa_join
+from penstock.operators.joins import finding, kept_rows, oa_join
 from penstock.operators.joins.forms import Side
 from penstock.operators.joins.nearness import Nearness
 from penstock.operators.joins.oa_join import OAJoin
@@ -239,7 +239,11 @@ def test_what_groups_allow_is_out_and_promised(kind: str) -> None:
     for _ in range(25):
         trial = Trial(kind, source)
         few, groups = source.choice([0, 0, 2, 9]), source.choice([0, 4])
-        with mock.patch.object(oa_join, "FEW_ROWS", few), mock.patch.object(kept_rows, "FEW_GROUPS", groups):
+        with (
+            mock.patch.object(oa_join, "FEW_ROWS", few),
+            mock.patch.object(kept_rows, "FEW_GROUPS", groups),
+            mock.patch.multiple(finding, MANY=source.choice([1, 4096]), PASSES=-(10**9)),
+        ):
             for number in range(source.randint(5, 25)):
                 trial.step(number)
                 if source.random() < 0.1:

@@ -15,13 +15,14 @@ from penstock.model.frontier import Frontier
 from penstock.model.schema import Field, Schema, schema_of
 from penstock.model.time import END_OF_TIME
 from penstock.operators.aggregates.word_table import hashed
-from penstock.operators.joins import finding, index, keys, oa_join
+from penstock.operators.joins import columns, finding, index, keys, oa_join
 from penstock.operators.joins.finding import Form
 from penstock.operators.joins.forms import Side
 from penstock.operators.joins.nearness import InWindow, Nearness, Within
 from penstock.operators.joins.oa_join import OAJoin
 from penstock.operators.joins.promised import Promised
 from penstock.operators.operator import Operator, Output
+from penstock.operators.state import seal, unseal
 
 
 def rows_of_a_side(time: str) -> Schema:
@@ -147,7 +148,7 @@ def check(kind: str, near: Nearness, source: random.Random, *, keyed: bool) -> N
     out: Counter[Row] = Counter()
     promised = Frontier()
     reached = [0, 0]
-    few = {"MOST": [1, 5, 1000], "SCANS": [0, 2, 4]}
+    few = {"MOST": [1, 5, 1000], "SCANS": [0, 2, 4], "MANY": [1, 4, 4096], "PASSES": [-(10**9), 0, 2]}
     chosen = {name: source.choice(values) for name, values in few.items()}
     bits = source.choice([0, 1, 64])  # of hashes; with few, keys that differ have the same
     with (
@@ -155,10 +156,15 @@ def check(kind: str, near: Nearness, source: random.Random, *, keyed: bool) -> N
         mock.patch.object(oa_join, "FEW_ROWS", source.choice([0, 0, 2, 9])),
         mock.patch.object(keys, "hashed", lambda words: hashed(words) >> np.uint64(63) << np.uint64(63) if bits == 1
                           else hashed(words) * np.uint64(bits > 0)),
-        mock.patch.multiple(index, MANY=source.choice([0, 4096]), LEAST_BITS=source.choice([32, 61])),
+        mock.patch.multiple(
+            index, MANY=source.choice([0, 4096]), LEAST_BITS=source.choice([32, 61]), AT_ONCE=source.choice([1, 3, 100])
+        ),
+        mock.patch.object(columns, "FEWER", source.choice([0, 0.75, 1])),
     ):  # fmt: skip
         for number in range(source.randint(5, 25)):
             given = expected.step(operator, side, source, reached, number)
+            if source.random() < 0.05:
+                start_again(operator)
             for each in given:
                 if isinstance(each, Punctuation):
                     assert promised.add(each), "a promise that says nothing new"
@@ -173,6 +179,13 @@ def check(kind: str, near: Nearness, source: random.Random, *, keyed: bool) -> N
     for port in (0, 1):
         list(operator.punctuate(port, linear("ts", END_OF_TIME)))
     assert not [key for key in operator.pages.keys() if key.startswith(("run", "loose"))]  # noqa: SIM118
+
+
+def start_again(operator: OAJoin) -> None:
+    """As if all state had been written, and read by another process."""
+    for key in operator.pages.keys():  # noqa: SIM118
+        sealed = seal(operator, key, operator.pages.get(key), "the join")
+        operator.pages.put(key, unseal(operator, key, sealed, "the join"))
 
 
 def _condemns(promise: Punctuation, values: dict[str, object]) -> bool:

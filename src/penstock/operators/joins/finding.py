@@ -1,38 +1,46 @@
-"""How the partners of a batch are found among the rows that the other side of a join keeps (thesis, chapter 9).
+"""How rows of a join are kept, and how the partners of a batch are found among them (thesis, chapter 9).
 
-A run of rows that is kept is in one of three forms. *Bare*, it is the rows alone. Rows of which nothing has come near
-yet are that, so an input that is far ahead of the other keeps no more than its rows. A bare run may be *scanned* when a
-batch comes near it: the batch is indexed, and each row of the run looks for partners there. Or the run is *indexed*,
-and the rows of the batch look there. A row of which all partners have come is not kept at all.
+What is kept of a side is decided as the inputs go, from how many rows there are, how long they will stay and how far
+the inputs are apart. A row of which all partners have come is *not kept*. The newest rows of a side are *bare*, as they
+came, and are *scanned*: the batch that comes is indexed, once, and each of them looks for partners there. Rows that
+have become many, and that several batches will pass before they are given up, are *packed* (`packed`): in the order of
+an index by key and time, in few bytes. So an index is made once of many rows and not again with every batch, rows that
+wait for an input that is late take half of the room, and a key of which there are many rows is one stretch of memory.
 
-An index costs about as much to make as some scans do, and memory for as long as the run is kept. So it is made if the
-run is no larger than the batch, which would have to be indexed instead; if more batches are to come near the run than
-that, judged by the time that a batch is of, the length of the run and how near rows must be; and in any case once the
-run was scanned as often. This is the adaptive way; to compare with, a join can be told to index all runs as they come,
-or to scan all of them.
+A large run of which that is not so, since batches are large or bands narrow, stays bare. It is indexed if it is no
+larger than the batch, which would have to be indexed instead; if more batches are to come near than an index is worth;
+and in any case once it was scanned as often.
+
+This is the adaptive way; to compare with, a join can be told to index all rows as they come, or to scan all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from penstock.operators.joins.forms import Side
-from penstock.operators.joins.index import Index
+from penstock.operators.joins.index import AT_ONCE, Index
 from penstock.operators.joins.keys import KeyRows
 from penstock.operators.joins.nearness import Nearness
+from penstock.operators.joins.packed import Packed
 from penstock.operators.joins.runs import Run
 
 Form = Literal["adaptive", "indexed", "scanned"]
-MOST = 1 << 18
+MOST = 1 << 17
 """About so many pairs come out at once."""
 SCANS = 3
 """An index costs about as much as so many scans."""
+MANY = 1 << 12
+"""So many rows are packed, if they stay."""
+PASSES = 2
+"""Rows stay that so many batches, as long as the newest, will pass."""
 Places = tuple[np.ndarray, np.ndarray]
 """Of pairs: places of rows of the batch, and of the run."""
+Kept = Run | Packed
 
 
 class Probe:
@@ -58,25 +66,33 @@ class Probe:
 class Finding:
     """Finds partners, and decides in which form runs are kept."""
 
-    def __init__(self, sides: tuple[Side, Side], near: Nearness, form: Form = "adaptive") -> None:
-        """`form` other than adaptive is for comparison."""
-        self.sides, self.near, self.form = sides, near, form
+    def __init__(
+        self, sides: tuple[Side, Side], near: Nearness, notes: Sequence[bool], form: Form = "adaptive"
+    ) -> None:
+        """`notes` says of each side whether it counts which rows have met one; other forms are for comparison."""
+        self.sides, self.near, self.notes, self.form = sides, near, notes, form
 
     def came(self, port: int, run: Run) -> Probe:
         """A batch that has come on a side."""
         return Probe(port, run, self.near, self.sides[port])
 
-    def partners(self, probe: Probe, other: Run) -> Iterator[Places]:
+    def partners(self, probe: Probe, other: Kept) -> Iterator[Places]:
         """The pairs of a batch and a run of the other side."""
         if other.newest < probe.low or other.oldest > probe.high:
             return iter(())
+        if isinstance(other, Packed):
+            return other.index.partners(probe.keys, probe.first, probe.last, MOST)
         return self._by_index(probe, other) if self._indexes(probe, other) else self._by_scan(probe, other)
 
     def _indexes(self, probe: Probe, other: Run) -> bool:
         """Whether a run is to be indexed."""
         if self.form != "adaptive":
             return self.form == "indexed"
-        if other.index is not None or other.scans >= SCANS or len(other) <= len(probe.run):
+        if other.index is not None:
+            return True
+        if len(other) < MANY:
+            return False
+        if other.scans >= SCANS or len(other) <= len(probe.run):
             return True
         spans = [run.newest - run.oldest for run in (probe.run, other)]
         other.scans += 1
@@ -93,18 +109,34 @@ class Finding:
         return run.index
 
     def _by_scan(self, probe: Probe, other: Run) -> Iterator[Places]:
-        near = np.flatnonzero((other.times >= probe.low) & (other.times <= probe.high))
-        keys = _keys(self.sides[1 - probe.port], other)
-        if len(near) < len(other):
-            keys = keys.taken(near)
-        first, last = self.near.partners(1 - probe.port, other.times[near])
-        for at, places in probe.index.partners(keys, first, last, MOST):
-            yield places, near[at]
+        """Rows of a run look for partners in a batch, some at a time."""
+        port = 1 - probe.port
+        keys = _keys(self.sides[port], other)
+        for at in range(0, len(other), AT_ONCE):
+            own, times = keys.part(at, at + AT_ONCE), other.times[at : at + AT_ONCE]
+            near = np.flatnonzero((times >= probe.low) & (times <= probe.high))
+            if len(near) < len(times):
+                own, times = own.taken(near), times[near]
+            if len(near):
+                first, last = self.near.partners(port, times)
+                for found, places in probe.index.partners(own, first, last, MOST):
+                    yield places, near[found] + at
 
-    def keep(self, port: int, run: Run) -> None:
-        """A run is going to be kept."""
+    def kept(self, port: int, run: Run, bound: int, batch: int) -> Kept:
+        """A run in the form in which it is kept.
+
+        `bound` is the other side's, and `batch` the time that a batch is of.
+        """
         if self.form == "indexed":
             self._index(port, run)
+        if self.form != "adaptive" or len(run) < MANY or self._stays(port, run, bound) <= PASSES * batch:
+            return run
+        return Packed.of(run, self._index(port, run), self.sides[port], notes=self.notes[port])
+
+    def _stays(self, port: int, run: Run, bound: int) -> int:
+        """For how much of the other side's time the newest rows of a run are going to be kept."""
+        _, last = self.near.partners(port, np.array([run.newest]))
+        return int(last[0]) - bound
 
 
 def _keys(side: Side, run: Run) -> KeyRows:

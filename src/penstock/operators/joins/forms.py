@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,13 @@ class Side:
         return found
 
 
+class Rows(Protocol):
+    """Rows of one side, however they are kept."""
+
+    def take(self, places: Any) -> pa.Table:
+        """The rows at some places, in their order; a table has it, too."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """What must hold of a pair besides: over its columns, for many and for one."""
@@ -73,25 +80,23 @@ class Forms:
 
     # Tables
 
-    def pairs(self, tables: tuple[pa.Table, pa.Table], places: tuple[np.ndarray, np.ndarray]) -> Batch:
+    def pairs(self, sides: tuple[Rows, Rows], places: tuple[np.ndarray, np.ndarray]) -> Batch:
         """Rows of the left and of the right at these places, side by side."""
-        return Batch(self.schema, table=self._beside(tables, places, self._arrow))
+        return Batch(self.schema, table=self._beside(sides, places, self._arrow))
 
-    def _beside(
-        self, tables: tuple[pa.Table, pa.Table], places: tuple[np.ndarray, np.ndarray], arrow: pa.Schema
-    ) -> pa.Table:
-        taken = [table.take(pa.array(own)) for table, own in zip(tables, places, strict=True)]
+    def _beside(self, sides: tuple[Rows, Rows], places: tuple[np.ndarray, np.ndarray], arrow: pa.Schema) -> pa.Table:
+        taken = [rows.take(own) for rows, own in zip(sides, places, strict=True)]
         ticks = [ticks_of(table.column(at)) for table, at in zip(taken, self._times, strict=True)]
         latest = pa.array(np.maximum(*ticks)).cast(arrow.types[-1])
         return pa.Table.from_arrays([*taken[LEFT].columns, *taken[RIGHT].columns, latest], schema=arrow)
 
     def holding(
-        self, tables: tuple[pa.Table, pa.Table], places: tuple[np.ndarray, np.ndarray]
+        self, sides: tuple[Rows, Rows], places: tuple[np.ndarray, np.ndarray]
     ) -> tuple[np.ndarray, list[Rejected]]:
         """Which pairs the condition holds for; those for which it has no value are given back."""
         assert self.condition is not None
         schema = self.condition.schema
-        batch = Batch(schema, table=self._beside(tables, places, schema.arrow))
+        batch = Batch(schema, table=self._beside(sides, places, schema.arrow))
         try:
             mask = self.condition.by_column(batch)
         except Exception:  # some pair has no answer: each by itself

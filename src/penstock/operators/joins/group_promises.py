@@ -120,12 +120,12 @@ class GroupPromises:
             run = join._run(number)
             over = np.zeros(0, np.bool_)
             if run.oldest < settled:
-                over = (run.times < settled) & having(run.table, columns, list(constants.values()))
+                over = (run.times < settled) & having(run.select(columns), list(constants.values()))
             if not over.any():
                 kept.append(number)
                 continue
             if join.sides[other].keeps and (alone := over & ~run.met).any():
-                yield join.forms.alone(other, run.table.filter(pa.array(alone)), of_pairs=join.is_of_pairs)
+                yield join.forms.alone(other, run.chosen(np.flatnonzero(alone)), of_pairs=join.is_of_pairs)
             if over.all():
                 join.pages.delete(f"run{number}")
             else:

@@ -60,7 +60,7 @@ class KeptRows:
         if own.on_time:
             return settled
         column = own.schema.time_index
-        least = [int(ticks_of(self.join._run(n).table.column(column)).min()) for n in known.runs[side]]
+        least = [int(ticks_of(self.join._run(n).select([column]).column(0)).min()) for n in known.runs[side]]
         least += [each.row[column] for each in self.join._loose(side)]  # type: ignore[misc]
         return min(least, default=END_OF_TIME)
 
@@ -93,13 +93,13 @@ class KeptRows:
             is_open &= ~run.met
         if not is_open.any():
             return
-        times = run.times if own.on_time else ticks_of(run.table.column(own.schema.time_index))
+        times = run.times if own.on_time else ticks_of(run.select([own.schema.time_index]).column(0))
         alone = np.where(run.met, END_OF_TIME, times)
         if len(wanted) <= FEW_GROUPS or not columns:
             for at, values in wanted.items():
                 mask = is_open & (run.times >= settled[at])
                 if columns:
-                    mask &= having(run.table, columns, list(values))
+                    mask &= having(run.select(columns), list(values))
                 if mask.any():
                     found[at] = _with(found[at], *(int(each[mask].min()) for each in (run.times, times, alone)))
             return
@@ -107,7 +107,7 @@ class KeptRows:
         for at, values in wanted.items():
             meant.setdefault(values, []).append(at)
         places = np.flatnonzero(is_open)
-        for place, values in zip(places.tolist(), values_in(run.table.take(pa.array(places)), columns), strict=True):
+        for place, values in zip(places.tolist(), values_in(run.take(places), columns), strict=True):
             for at in [at for at in meant.get(values, ()) if run.times[place] >= settled[at]]:
                 found[at] = _with(found[at], int(run.times[place]), int(times[place]), int(alone[place]))
 
@@ -116,8 +116,9 @@ def _with(kept: Kept, attribute: int, time: int, alone: int) -> Kept:
     return min(kept[0], attribute), min(kept[1], time), min(kept[2], alone)
 
 
-def having(table: pa.Table, columns: list[int], values: list[Any]) -> np.ndarray:
-    """Which rows of a table have these values in these columns, as constants are equal."""
+def having(table: pa.Table, values: list[Any]) -> np.ndarray:
+    """Which rows of a table have these values in its columns, as constants are equal."""
+    columns = range(table.num_columns)
     mask = np.ones(table.num_rows, np.bool_)
     for column, value in zip(columns, values, strict=True):
         told = pc.is_null(table.column(column)) if value is None else pc.is_valid(table.column(column))

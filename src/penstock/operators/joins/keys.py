@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,15 @@ Part: TypeAlias = "np.ndarray | pa.Array"
 """A key column: numbers, or texts."""
 
 
+class Keys(Protocol):
+    """Keys of rows, wherever these are kept."""
+
+    def taken(self, places: np.ndarray) -> KeyRows:
+        """The keys of the rows at some places."""
+
+
 class KeyRows:
-    """The keys of some rows."""
+    """The keys of some rows, at hand."""
 
     def __init__(self, size: int, parts: list[Part]) -> None:
         """So many rows, with a part for each key."""
@@ -35,12 +42,28 @@ class KeyRows:
     @staticmethod
     def of(table: pa.Table, columns: Sequence[int]) -> KeyRows:
         """The keys of the rows of a table; `columns` are their places."""
-        return KeyRows(table.num_rows, [_part(table.column(i)) for i in columns])
+        return KeyRows.of_columns(table.num_rows, [table.column(i) for i in columns])
+
+    @staticmethod
+    def of_columns(size: int, columns: Sequence[pa.ChunkedArray]) -> KeyRows:
+        """The keys of so many rows, by their columns."""
+        return KeyRows(size, [_part(column) for column in columns])
 
     def taken(self, places: np.ndarray) -> KeyRows:
         """The keys of the rows at some places."""
         parts = [part[places] if isinstance(part, np.ndarray) else part.take(pa.array(places)) for part in self.parts]
-        return KeyRows(len(places), parts)
+        return self._with_hashes(KeyRows(len(places), parts), places)
+
+    def part(self, start: int, end: int) -> KeyRows:
+        """The keys of neighbouring rows."""
+        found = KeyRows(min(end, self.size) - start, [part[start:end] for part in self.parts])
+        return self._with_hashes(found, slice(start, end))
+
+    def _with_hashes(self, some: KeyRows, places: np.ndarray | slice) -> KeyRows:
+        """Hashes that are known need not be made again."""
+        if "hashes" in self.__dict__:
+            some.hashes = self.hashes[places]
+        return some
 
     @property
     def is_cheap(self) -> bool:
@@ -63,14 +86,18 @@ class KeyRows:
         """The places of the rows by hash."""
         return np.argsort(self.hashes)
 
-    def same(self, places: np.ndarray, other: KeyRows, others: np.ndarray) -> np.ndarray:
+    def same(self, places: np.ndarray, other: Keys, others: np.ndarray) -> np.ndarray:
         """Whether rows at some places have the keys of rows of another side at others, one by one."""
         found = np.ones(len(places), np.bool_)
-        for own, its in zip(self.parts, other.parts, strict=True):
+        if not len(places):
+            return found
+        at_hand = isinstance(other, KeyRows)
+        theirs = other if isinstance(other, KeyRows) else other.taken(others)
+        for own, its in zip(self.parts, theirs.parts, strict=True):
             if isinstance(own, np.ndarray):
-                found &= own[places] == its[others]
+                found &= own[places] == (its[others] if at_hand else its)
             else:
-                equal = pc.equal(own.take(pa.array(places)), its.take(pa.array(others)))
+                equal = pc.equal(own.take(pa.array(places)), its.take(pa.array(others)) if at_hand else its)
                 found &= equal.to_numpy(zero_copy_only=False)
         return found
 

@@ -10,8 +10,8 @@ rows of these (`group_promises`).
 
 Rows that come in large batches are kept as runs (`runs`), those that come a few at a time as they are (`loose`). In
 which form runs are kept, and how partners are found among them, is decided as the inputs go (`finding`). State: the
-runs and the loose rows of each side, the inputs' bounds, and what is promised of groups. Indexes are not kept: they
-follow from the rows.
+runs and the loose rows of each side, the inputs' bounds, and what is promised of groups. In it runs are rows as they
+came; indexes, and that some were packed, follow from these.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
 from penstock.operators.joins.bounds import Bounds
-from penstock.operators.joins.finding import Finding, Form
+from penstock.operators.joins.finding import Finding, Form, Kept
 from penstock.operators.joins.forms import Condition, Forms, Side
 from penstock.operators.joins.group_promises import WAITING, GroupPromises
 from penstock.operators.joins.loose import Key, Loose, LooseRows
 from penstock.operators.joins.nearness import LEFT, RIGHT, Nearness
 from penstock.operators.joins.once import Once
+from penstock.operators.joins.packed import Packed
 from penstock.operators.joins.promised import Promised
 from penstock.operators.joins.runs import Run, joined
 from penstock.operators.joins.waiting_groups import WaitingGroups
@@ -80,7 +81,7 @@ class OAJoin(Operator):
         """Of each side, whether it counts which of its rows have met one."""
         self.asks_all = condition is not None and condition.may_fail
         """Whether every pair is asked, so that which of them fail does not depend on who came first."""
-        self.finding = Finding(sides, near, form)
+        self.finding = Finding(sides, near, self.notes, form)
         self.groups = GroupPromises(self)
 
     def process(self, port: int, batch: Batch) -> Outputs:
@@ -124,7 +125,7 @@ class OAJoin(Operator):
             for own, places in self.finding.partners(probe, other):
                 yield from self._met(port, run, own, (number, other), places)
 
-    def _met(self, port: int, run: Run, own: np.ndarray, kept: tuple[int, Run], places: np.ndarray) -> Outputs:
+    def _met(self, port: int, run: Run, own: np.ndarray, kept: tuple[int, Kept], places: np.ndarray) -> Outputs:
         """Rows of a batch that meet rows of a run of the other side, place by place."""
         number, other = kept
         if self.once.of[1 - port]:
@@ -133,15 +134,15 @@ class OAJoin(Operator):
         if not self.is_of_pairs and port == RIGHT and not self.asks_all:  # rows that are done with are not looked at
             open_ = ~other.met[places]
             own, places = own[open_], places[open_]
-        tables = (run.table, other.table) if port == LEFT else (other.table, run.table)
+        sides: tuple[Kept, Kept] = (run, other) if port == LEFT else (other, run)
         if self.forms.condition is not None and len(own):
-            mask, failed = self.forms.holding(tables, (own, places) if port == LEFT else (places, own))
+            mask, failed = self.forms.holding(sides, (own, places) if port == LEFT else (places, own))
             yield from failed
             own, places = own[mask], places[mask]
         if not len(own):
             return
         if self.is_of_pairs:
-            yield self.forms.pairs(tables, (own, places) if port == LEFT else (places, own))
+            yield self.forms.pairs(sides, (own, places) if port == LEFT else (places, own))
         if self.notes[port]:
             run.met[own] = True
         if self.notes[1 - port]:
@@ -150,7 +151,7 @@ class OAJoin(Operator):
             if len(fresh):
                 self.pages.put(f"run{number}", other)
                 if self.is_semi and port == RIGHT:
-                    yield self.forms.of_left(other.table.take(pa.array(fresh)))
+                    yield self.forms.of_left(other.chosen(fresh))
 
     def _keep(self, port: int, run: Run, known: Bounds) -> Outputs:
         """Keep the rows that a row to come may meet; of the others, those that come out by themselves do."""
@@ -175,8 +176,8 @@ class OAJoin(Operator):
 
         Runs that would then be of a long time stay apart, since they are given up, and looked at, one by one.
         """
-        numbers, merged = known.runs[port], [run]
-        size, oldest, newest = len(run), run.oldest, run.newest
+        numbers, merged = known.runs[port], list[Kept]([run])
+        batch, size, oldest, newest = run.newest - run.oldest, len(run), run.oldest, run.newest
         since = self._run(numbers[0]).oldest if numbers else oldest
         room = max(self.near.width // 8, (newest - since) // 16)
         while numbers and len(before := self._run(numbers[-1])) <= 2 * size:
@@ -187,8 +188,8 @@ class OAJoin(Operator):
             merged.insert(0, before)
             self.pages.delete(f"run{numbers.pop()}")
             size += len(before)
-        made = joined(merged, self.sides[port].times)
-        self.finding.keep(port, made)
+        whole = joined(merged, self.sides[port].times) if len(merged) > 1 else run
+        made = self.finding.kept(port, whole, known.attributes[1 - port], batch)
         numbers.append(known.next)
         self.pages.put_new(f"run{known.next}", made)
         known.next += 1
@@ -321,7 +322,7 @@ class OAJoin(Operator):
             if self.sides[port].keeps:
                 alone = over & ~run.met
                 if alone.any():
-                    yield self.forms.alone(port, run.table.filter(pa.array(alone)), of_pairs=self.is_of_pairs)
+                    yield self.forms.alone(port, run.chosen(np.flatnonzero(alone)), of_pairs=self.is_of_pairs)
                     run.met |= alone
                     self.pages.put(f"run{number}", run)
             if run.newest < settled:
@@ -374,16 +375,14 @@ class OAJoin(Operator):
         else:
             self.pages.delete(f"loose{port}")
 
-    def _run(self, number: int) -> Run:
+    def _run(self, number: int) -> Kept:
         """A run that is kept."""
-        found: Run = self.pages.get(f"run{number}")
+        found: Kept = self.pages.get(f"run{number}")
         return found
 
     def to_plain(self, key: str, page: Any) -> Any:
-        """Runs without their indexes."""
-        if isinstance(page, Run):
-            return [page.table, page.times, page.met]
-        if isinstance(page, LooseRows | WaitingGroups):
+        """Runs as they came: neither packed, nor with their indexes."""
+        if isinstance(page, Run | Packed | LooseRows | WaitingGroups):
             return page.to_plain()
         return [page.times, page.attributes, page.runs, page.next] if isinstance(page, Bounds) else page
 

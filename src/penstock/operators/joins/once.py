@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.batch import Batch
+from penstock.operators.joins.finding import Kept
 from penstock.operators.joins.nearness import LEFT
 from penstock.operators.joins.runs import Run
 from penstock.operators.operator import Rejected
@@ -39,7 +40,7 @@ class Once:
         return self.of[side] or (side == LEFT and not self.join.is_of_pairs)
 
     def first(
-        self, port: int, run: Run, own: np.ndarray, other: Run, places: np.ndarray
+        self, port: int, run: Run, own: np.ndarray, other: Kept, places: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, list[Rejected]]:
         """The pairs of a batch and a run without those of rows that are done with; who comes to these is told of."""
         done = other.met[places]
