@@ -38,6 +38,17 @@ def _rebuild(cls: type[PenstockError], what: str, where: str, got: str, hint: st
     return error
 
 
+LONGEST_LINE = 160
+"""So much of a line is shown; of a longer one what is around the place."""
+
+
+def _around(line: str, at: int) -> tuple[str, int]:
+    """A line, or the part of it around a place, and where the place is in that."""
+    start = min(max(at - LONGEST_LINE // 2, 0), max(len(line) - LONGEST_LINE, 0))
+    before, after = "…" if start else "", "…" if start + LONGEST_LINE < len(line) else ""
+    return f"{before}{line[start : start + LONGEST_LINE]}{after}", at - start + len(before)
+
+
 class QueryError(PenstockError):
     """The SQL is wrong: it does not parse, or names what does not exist, or asks for what has no meaning."""
 
@@ -50,9 +61,9 @@ class QueryError(PenstockError):
             where = f"line {line}, column {column}"
             lines = sql.splitlines()
             if 0 < line <= len(lines):
-                shown = lines[line - 1]
+                shown, at = _around(lines[line - 1], max(column - 1, 0))
                 margin = " " * 9
-                where += f"\n{margin}{shown}\n{margin}{' ' * max(column - 1, 0)}^"
+                where += f"\n{margin}{shown}\n{margin}{' ' * at}^"
         self.line, self.column = line, column
         super().__init__(what, where=where, got=got, hint=hint)
 

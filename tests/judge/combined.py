@@ -170,7 +170,7 @@ class Combined(Sources):
         form = self.random.random()
         if form < 0.35 and len({e.ours for e, _, _ in items}) == len(items):
             sets = self._sets(items)
-            number = twin("grouping_id()", "grouping_id({})", expressions, spark="grouping_id({})")
+            number = twin("grouping_id()", "grouping_id({})", expressions, spark="grouping_id()")
             extra = [(number, "bigint", self.fresh("g")), (same("grouping({})", items[0][0]), "int", self.fresh("g"))]
             return _grouping([*windowed.keys, sets.ours], same("{}, {}", lead, sets)), extra
         by_all = same("{}, {}", lead, expressions)

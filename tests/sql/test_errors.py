@@ -220,6 +220,19 @@ def test_the_users_own_line_is_shown_with_a_caret() -> None:
     assert lines[shown][lines[shown + 1].index("^") :].startswith("SLIDE 0")
 
 
+@pytest.mark.parametrize("before", [0, 50, 100, 300, 3000])
+@pytest.mark.parametrize("after", [0, 50, 3000])
+def test_of_a_long_line_the_part_around_the_place_is_shown(before: int, after: int) -> None:
+    sql = f"SELECT k FROM nums WHERE {'v > 1 AND ' * (before // 10)}nope > 1{' AND v > 1' * (after // 10)}"
+    with pytest.raises(QueryError) as caught:
+        bind(sql, catalog())
+    lines = caught.value.message.splitlines()
+    caret = next(i for i, line in enumerate(lines) if line.strip() == "^")
+    assert lines[caret - 1][lines[caret].index("^") :].startswith("nope > 1")
+    assert len(lines[caret - 1]) < 180
+    assert caught.value.column == sql.index("nope") + 1
+
+
 def test_errors_arrive_whole_from_another_process() -> None:
     error = QueryError("What.", sql="SELECT x", line=1, column=8, got="x", hint="y")
     again = pickle.loads(pickle.dumps(error))
