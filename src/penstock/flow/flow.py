@@ -19,6 +19,7 @@ from typing import Any
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
 from penstock.flow.altering import alter_node, check_lengths_given
+from penstock.flow.bursts import with_burst
 from penstock.flow.declaring import (
     check_progress,
     check_texts,
@@ -314,17 +315,24 @@ class Flow(PySparkNames, FlowTables):
 
         return watermarked(found.name, self._sources[found.name.lower()], found.progress, self.catalog)
 
-    def query(self, sql: str, name: str | None = None) -> Query:
-        """A query over the declared streams; nothing runs yet, but everything is checked."""
+    def query(self, sql: str, name: str | None = None, *, max_burst: int | None = None) -> Query:
+        """A query over the declared streams; nothing runs yet, but everything is checked.
+
+        Args:
+            sql: what is asked.
+            name: of the query; by default it has a number.
+            max_burst: of an outer or anti join, how many rows without a partner come out with one batch or punctuation
+                at most when punctuation settles them; the others follow, and what is promised waits for them.
+        """
         if not isinstance(sql, str):
             raise QueryError("A query is a text.", got=repr(sql)[:200], hint="flow.query('SELECT … FROM …')")
         if name is not None and not isinstance(name, str):
             raise QueryError("The name of a query is a text.", got=repr(name)[:200])
-        return self._query_in(sql, sql, name)
+        return self._query_in(sql, sql, name, max_burst)
 
-    def _query_in(self, text: str, sql: str, name: str | None = None) -> Query:
+    def _query_in(self, text: str, sql: str, name: str | None = None, max_burst: int | None = None) -> Query:
         """A query, bound where it stands in a longer text that is blank but for it."""
-        plan = bind(text, self.catalog)
+        plan = with_burst(bind(text, self.catalog), max_burst)
         self._queries += 1
         name = name or f"query_{self._queries}"
         if self.spark is None:

@@ -19,7 +19,7 @@ A row without a partner, where those are kept, starts when it started itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Self
 
@@ -105,6 +105,9 @@ class Join(Node):
     """What the columns of the left, and then of the right, are called in the output, and in the condition."""
     condition: Expression | None = None
     """What else must hold of a pair, over the columns of both."""
+    max_burst: int | None = field(default=None, compare=False)
+    """How many rows without a partner come out at a time when punctuation settles them; None for all. It is no part of
+    the meaning, nor of what the state is known by."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

@@ -200,7 +200,7 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, AS_OF_JOIN, kept)
         case Join():
             why = "rows by key and time on both sides, given up when punctuation allows"
-            return Decision(runs, OA_JOIN, "; ".join([why, *_once(node)]))
+            return Decision(runs, OA_JOIN, "; ".join([why, *_more(node)]))
         case Lookup():
             return _looked_up(node, runs)
         case Select() | Project() | Ends() | AlterLifetime() | NumberRows():
@@ -209,8 +209,13 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, type(node).__name__)
 
 
-def _once(node: Join) -> Iterator[str]:
-    """What is said of sides whose rows meet one row at most, and so are kept no longer than until they do."""
+def _more(node: Join) -> Iterator[str]:
+    """What is said of sides whose rows meet one row at most, and so are kept no longer than until they do.
+
+    And of how many rows without a partner come out at a time.
+    """
+    if node.max_burst is not None:
+        yield f"rows without a partner come out {node.max_burst} at a time"
     for side, name in enumerate(("left", "right")):
         if node.once[side]:
             other = node.inputs[1 - side]
@@ -297,7 +302,7 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
         case Join(equal=equal):
             spread = "spread by what is equal" if equal else "in one place, since nothing is to be equal"
             name = AS_OF_JOIN if isinstance(node.near, Latest) else OA_JOIN
-            return Decision(runs, name, "; ".join([spread, "a page of state per run of rows", *_once(node)]))
+            return Decision(runs, name, "; ".join([spread, "a page of state per run of rows", *_more(node)]))
         case _:
             return Decision(runs, type(node).__name__)
 

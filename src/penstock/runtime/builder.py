@@ -20,13 +20,8 @@ from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.partials import Grouping, Places
 from penstock.operators.aggregates.whole_groups import GroupAggregateOperator
 from penstock.operators.aggregates.wid import WidAggregate
-from penstock.operators.joins.asof_join import AsOfJoin, AsOfNames
-from penstock.operators.joins.forms import Condition, Side
-from penstock.operators.joins.latest_keeper import Latest as LatestRows
+from penstock.operators.joins.forms import Condition
 from penstock.operators.joins.lookup import LookupOperator
-from penstock.operators.joins.nearness import InWindow, Nearness, Within
-from penstock.operators.joins.oa_join import OAJoin
-from penstock.operators.joins.promised import Promised
 from penstock.operators.joins.table_index import TableIndex, Versions
 from penstock.operators.merge.operator import MergeOperator
 from penstock.operators.operator import Operator
@@ -52,7 +47,6 @@ from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.complete import completing
 from penstock.plan.expressions import AggregateCall, Column, Expression, always_has_value
-from penstock.plan.join_nodes import Band, Latest, SameWindow
 from penstock.plan.monotone import rises_with_all
 from penstock.plan.nodes import (
     AlterLifetime,
@@ -78,6 +72,7 @@ from penstock.plan.useful import EVERY
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.column_functions import column_function, made_column
 from penstock.runtime.column_scalars import ColumnFunction, NotColumnar
+from penstock.runtime.join_building import build_join
 from penstock.runtime.ranking import row_number_operator
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
 
@@ -122,7 +117,7 @@ class Builder:
             case Distinct():
                 return DistinctOperator(node.schema) if node.schema.lives is None else StretchesOperator(node.schema)
             case Join():
-                return self._join(node)
+                return build_join(node, self._condition(node))
             case Lookup():
                 return self._lookup(node)
             case WindowAggregate():
@@ -231,34 +226,6 @@ class Builder:
             options["key"] = node.key
         branches = [b.schema for b in node.branches]
         return MergeOperator(node.schema, node.names, node.algorithm, branches=branches, **options)
-
-    def _join(self, node: Join) -> Operator:
-        sides = tuple(
-            Side(
-                below.schema,
-                node.on[port],
-                tuple(below.schema.index(pair[port]) for pair in node.equal),
-                (node.keeps_left, node.keeps_right)[port],
-            )
-            for port, below in enumerate(node.inputs)
-        )
-        known = node.attributes
-        left, right = (name if name in known else "" for name in node.named_on)
-        near: Nearness
-        match node.near:
-            case Band(low=low, high=high):
-                near = Within(low, high)
-            case SameWindow(width=width, origin=origin):
-                near = InWindow(width, origin)
-            case Latest(rows=rows, high=high, low=low):
-                names = AsOfNames(left, right, str(node.schema.time))
-                latest = LatestRows(rows, high, low)
-                return AsOfJoin(node.schema, (sides[0], sides[1]), latest, names, self._condition(node))
-        on_time = sides[0].on_time, sides[1].on_time
-        promised = Promised(left, right, str(node.schema.time), node.is_of_pairs, on_time)
-        return OAJoin(
-            node.schema, (sides[0], sides[1]), near, promised, node.kind, self._condition(node), once=node.once
-        )
 
     def _condition(self, node: Join | Lookup) -> Condition | None:
         if node.condition is None:
