@@ -24,6 +24,7 @@ from penstock.model.batch import Batch, ticks_of
 from penstock.model.elements import Punctuation
 from penstock.model.frontier import Frontier
 from penstock.model.time import END_OF_TIME
+from penstock.model.values import canonical
 from penstock.operators.joins.kept_rows import having
 from penstock.operators.joins.oa_join import OAJoin
 from penstock.operators.operator import Output, Outputs
@@ -167,8 +168,10 @@ def _held_back(promise: Punctuation, waiting: list[Batch]) -> Punctuation | None
 
 def _condemned(promise: Punctuation, lot: Batch) -> np.ndarray:
     """Which rows that wait would contradict a promise."""
-    columns = [lot.schema.index(name) for name, _ in promise.constants]
-    mask = having(lot.table, columns, [value for _, value in promise.constants])
+    mask = np.ones(len(lot), np.bool_)
+    if promise.constants:
+        named = lot.table.select([name for name, _ in promise.constants])
+        mask &= having(named, [canonical(value) for _, value in promise.constants])
     for name, bound in promise.bounds:
         column = lot.table.column(name)
         valid = np.asarray(pc.is_valid(column).to_numpy())
