@@ -31,6 +31,11 @@ BUCKETS = 2
 Held = dict[tuple[int, int], dict[tuple[str], tuple[bytes]]]
 UNCUT = {
     "limit": (CASES["grouped"][0], {"max_ahead": 1000}),
+    "top-n": (
+        "SELECT k, i, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_end, k ORDER BY i DESC) AS rn "
+        "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), 6))) WHERE rn <= 2",
+        {},
+    ),
     "replicas": ("SELECT k, count(*) AS n [RANGE 6, SLIDE 3, WA ts] FROM m GROUP BY k", {}),
 }
 

@@ -2,8 +2,8 @@
 
 A total slides over the panes (`sliding_total`), so a window costs its groups and the panes that enter and leave. A
 window is a block; a run of windows that hold the same panes has one total, which is repeated. Many windows of few
-groups are made at once (`many_windows`), as one block. Windows that hold no pane are passed over, however many there
-are. A block has the groups of its windows alone.
+groups are made at once (`many_windows`), as one block; so are windows that are a pane each. Windows that hold no pane
+are passed over, however many there are. A block has the groups of its windows alone.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ class PaneWindows:
             wid, block = many
             if len(block[0]):  # panes may lie between windows
                 yield block
+        if self.window.is_tumbling:
+            yield from self._panes_alone(state.panes, wid, end, pages)
+            return
         while wid < end:
             lo = bisect_left(state.panes, self.window.first_pane(wid))
             hi = bisect_left(state.panes, self.window.end_pane(wid))
@@ -66,6 +69,22 @@ class PaneWindows:
             else:
                 yield np.full(len(window[0]), wid), *window
                 wid += 1
+
+    def _panes_alone(self, panes: list[int], wid: int, end: int, pages: Pages) -> Iterator[Block]:
+        """Windows that are a pane each, as they are; many small ones in one block."""
+        taken: list[int] = []
+        held: list[Pane] = []
+        rows = 0
+        for pane in panes[bisect_left(panes, wid) : bisect_left(panes, end)]:
+            window = self.sliding.alone(pane, pages)
+            taken.append(pane)
+            held.append(window)
+            rows += len(window[0])
+            if rows >= PORTION:
+                yield _side_by_side(taken, held)
+                taken, held, rows = [], [], 0
+        if held:
+            yield _side_by_side(taken, held)
 
     def _together(self, state: Slide, wid: int, end: int, pages: Pages, size: int) -> tuple[int, Block] | None:
         """The next windows as one block, where they are many and the groups few, and which one comes after them.
@@ -95,3 +114,10 @@ class PaneWindows:
             count = min(step, end - start)
             repeated = [np.concatenate([n] * count) if len(codes) > 1 else np.repeat(n, count, axis=0) for n in present]
             yield np.repeat(np.arange(start, start + count), len(codes)), np.tile(codes, count), repeated
+
+
+def _side_by_side(wids: list[int], windows: list[Pane]) -> Block:
+    """Windows one after the other as one block."""
+    sizes = [len(codes) for codes, _ in windows]
+    numbers = zip(*(numbers for _, numbers in windows), strict=True)
+    return np.repeat(wids, sizes), np.concatenate([c for c, _ in windows]), [np.concatenate(each) for each in numbers]
