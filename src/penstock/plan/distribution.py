@@ -23,6 +23,7 @@ from penstock.plan.nodes import (
     Join,
     Lookup,
     Merge,
+    MultiJoin,
     Node,
     NumberRows,
     Project,
@@ -79,6 +80,9 @@ def needed(node: Node) -> Distribution:
             return by_keys(_event(node))
         case Join():  # over its output, in which what is equal on both sides is in the left's columns
             return by_keys(Column(left, node.pairs[left].type) for left, _ in _equal(node))
+        case MultiJoin():
+            members = [(0, columns[0]) for columns in node.everywhere]
+            return by_keys(Column(name, node.schema[name].type) for name in map(node.named, members))
         case Settle():  # an insert and its adjusts are the same row
             return by_keys(_payload(node))
         case NumberRows():
@@ -93,7 +97,7 @@ def routes(plan: Node) -> Routes | None:
     if top is None:
         # Nothing has state: any spreading is right, and time spreads well.
         return {n.name: (_time(n),) for n in plan.walk() if isinstance(n, Source)}
-    below = top if isinstance(top, Merge | Join) else top.inputs[0]
+    below = top if isinstance(top, Merge | Join | MultiJoin) else top.inputs[0]
     traced = [t for key in needed(top).keys if (t := _by_source(below, key)) is not None]
     if not traced:
         return None
@@ -208,6 +212,8 @@ def follow(
             return down(below, substitute(wanted, own), path=(*path, 0)) if of_stream else None
         case Join():
             return _at_both(node, wanted, down, path)
+        case MultiJoin():
+            return _at_all(node, wanted, down, path)
         case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
             if not columns_in(wanted) or not columns_in(wanted) <= set(keys):
                 return None
@@ -239,6 +245,27 @@ def _at_both(
         return None
     result: dict[Path, Expression] = {}
     for port, below in enumerate(join.inputs):
+        traced = down(below, substitute(wanted, own[port]), path=(*path, port))
+        if traced is None:
+            return None
+        result.update(traced)
+    return result
+
+
+def _at_all(
+    join: MultiJoin, wanted: Expression, down: Callable[..., dict[Path, Expression] | None], path: Path
+) -> dict[Path, Expression] | None:
+    """What an expression over what is equal in all inputs of a join is below each of them."""
+    own: list[dict[str, Expression]] = [{} for _ in join.streams]
+    for members in join.equal:
+        columns = dict(members)
+        for name in map(join.named, members) if len(columns) == len(own) else ():
+            for port, column in columns.items():
+                own[port][name] = Column(column, join.streams[port].schema[column].type)
+    if not columns_in(wanted) or not columns_in(wanted) <= own[0].keys():
+        return None
+    result: dict[Path, Expression] = {}
+    for port, below in enumerate(join.streams):
         traced = down(below, substitute(wanted, own[port]), path=(*path, port))
         if traced is None:
             return None

@@ -39,8 +39,8 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.windows import Window
 
-_UNSAID = frozenset({"why"})
-"""Fields that explain and do not mean anything."""
+_UNSAID = frozenset({"why", "as_one"})
+"""Fields that explain, or say how to run, and do not mean anything."""
 _LENGTHS = frozenset({"delay", "idle", "disorder"})
 _OF_SOURCE = frozenset({"name", "fields", "progress", "declared", "max_ahead", "punctuation", "punctuations"})
 """Fields of a source that are looked at one by one."""

@@ -108,6 +108,10 @@ class Join(Node):
     max_burst: int | None = field(default=None, compare=False)
     """How many rows without a partner come out at a time when punctuation settles them; None for all. It is no part of
     the meaning, nor of what the state is known by."""
+    as_one: bool | None = None
+    """Whether it is to be one operator with the joins below it, where the query says so (`rules.multiway`)."""
+    why: str = ""
+    """Why it is not, for `explain`."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

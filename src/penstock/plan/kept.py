@@ -88,6 +88,10 @@ class Kept:
                 plan = self._reordered(plan, at)
         return plan
 
+    def has_of(self, plan: Node) -> int:
+        """Of how many nodes of a plan there is state."""
+        return sum(known.identity in self.kinds for known in self.identities(plan)) if self.kinds else 0
+
     def _reordered(self, plan: Node, at: int) -> Node:
         """The plan with one union in another order, if the checkpoint has it in that order."""
         union = list(plan.walk())[at]

@@ -21,12 +21,13 @@ from penstock.plan.integrity import check_column, check_predicate, check_reads, 
 from penstock.plan.join_nodes import Join
 from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
 from penstock.plan.lookup_nodes import Lookup
+from penstock.plan.multi_nodes import MultiJoin
 from penstock.plan.node import Nary, Node, SameColumns, Unary
 from penstock.plan.rank_nodes import RowNumber
 
 __all__ = [
     "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Distinct", "Ends", "GroupAggregate", "Join", "Lookup", "Merge",
-    "Nary", "Node", "NumberRows", "Project", "RowNumber", "Select", "Settle", "Source", "Unary", "Union",
+    "MultiJoin", "Nary", "Node", "NumberRows", "Project", "RowNumber", "Select", "Settle", "Source", "Unary", "Union",
     "WindowAggregate", "window_fields",
 ]  # fmt: skip
 ROW_NUMBER = "row_num"

@@ -38,6 +38,7 @@ from penstock.plan.nodes import (
     Join,
     Lookup,
     Merge,
+    MultiJoin,
     Node,
     NumberRows,
     Project,
@@ -51,6 +52,7 @@ from penstock.plan.nodes import (
 from penstock.plan.physical import Physical, Runs
 from penstock.plan.progressing import Wanted, wanted_above, wanted_below
 from penstock.plan.read_columns import read_below
+from penstock.plan.rules.multiway import candidates
 from penstock.plan.stages import Exchange, exchanges
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
@@ -64,13 +66,14 @@ _WAYS = {
     "copy rows": "native, rows copied to their windows: partials of these functions cannot be joined",
 }
 _VOLUME = Volume()
+_RUNS = "a page of state per run of rows"
 NOTHING = Kept()
 """No checkpoint."""
 TakenUp = Callable[[Choice], Choice]
 """The choice for a node, given the state that is there of it."""
 WHOLE = "whole groups"
 SORTED = "sorted windows"
-OA_JOIN, AS_OF_JOIN = "OA-Join", "As-of join"
+OA_JOIN, AS_OF_JOIN, M_JOIN = "OA-Join", "As-of join", "MJoin"
 HASH_LOOKUP, VERSION_LOOKUP = "hash lookup", "version lookup"
 
 
@@ -95,7 +98,7 @@ def in_process(
     def decide(node: Node, identity: str) -> Decision:
         return _local(node, catalog, aggregate, volume, partial(kept.chosen, identity=identity))
 
-    return _narrowed(_planned(kept.ordered(plan), decide, needed, kept), frozenset(plan.schema.names))
+    return _narrowed(_planned(_joined(plan, kept), decide, needed, kept), frozenset(plan.schema.names))
 
 
 def spark_batch(plan: Node, catalog: Catalog, setting: str | None = None, *, volume: Volume = _VOLUME) -> Physical:
@@ -118,7 +121,7 @@ def spark_streaming(
     it (`stages`); otherwise they are spread once, by what every operator with state groups by. `kept` is what a
     checkpoint has that is to be taken up.
     """
-    plan = kept.ordered(plan)
+    plan = _joined(plan, kept)
     cuts = exchanges(plan) if staged else None
     spread = routes(plan)
 
@@ -129,6 +132,12 @@ def spark_streaming(
         return _hosted(node, catalog, volume, partial(kept.chosen, identity=identity), staged=cuts is not None)
 
     return _planned(plan, decide, distribution, kept, cuts or {})
+
+
+def _joined(plan: Node, kept: Kept) -> Node:
+    """The plan with joins as a tree or as one operator: what costs less, or what most of the state is of."""
+    able = [kept.ordered(each) for each in candidates(plan)]
+    return max(able, key=kept.has_of)  # the first of equals
 
 
 def _spread(source: Source, spread: Routes | None) -> Distribution:
@@ -200,7 +209,9 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, AS_OF_JOIN, kept)
         case Join():
             why = "rows by key and time on both sides, given up when punctuation allows"
-            return Decision(runs, OA_JOIN, "; ".join([why, *_more(node)]))
+            return Decision(runs, OA_JOIN, "; ".join(filter(None, [node.why, why, *_more(node)])))
+        case MultiJoin(why=why):
+            return Decision(runs, M_JOIN, f"{why}; rows of each stream, which look into the others, and no pairs")
         case Lookup():
             return _looked_up(node, runs)
         case Select() | Project() | Ends() | AlterLifetime() | NumberRows():
@@ -302,7 +313,10 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
         case Join(equal=equal):
             spread = "spread by what is equal" if equal else "in one place, since nothing is to be equal"
             name = AS_OF_JOIN if isinstance(node.near, Latest) else OA_JOIN
-            return Decision(runs, name, "; ".join([spread, "a page of state per run of rows", *_more(node)]))
+            return Decision(runs, name, "; ".join(filter(None, [node.why, spread, _RUNS, *_more(node)])))
+        case MultiJoin(why=why):
+            spread = "spread by what is equal in all" if node.everywhere else "in one place, as nothing is equal in all"
+            return Decision(runs, M_JOIN, f"{why}; {spread}; {_RUNS}")
         case _:
             return Decision(runs, type(node).__name__)
 

@@ -27,6 +27,7 @@ from penstock.plan.nodes import (
     Join,
     Lookup,
     Merge,
+    MultiJoin,
     Node,
     NumberRows,
     Project,
@@ -64,7 +65,7 @@ def _attributes(node: Node) -> tuple[str, ...]:
             return tuple(n for n, e in columns if n in earliest or (isinstance(e, Column) and e.name in known))
         case Lookup(input=below):
             return tuple(node.called[name] for name in progressing(below))
-        case Join():
+        case Join() | MultiJoin():
             return node.attributes
         case Union(branches=branches):
             places = [{b.schema.index(name) for name in progressing(b)} for b in branches]
@@ -197,7 +198,7 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
             return {names[name]: useful for name, useful in above.items()}
         case Lookup():
             return {own: above[name] for own, name in node.called.items() if name in above}
-        case Join():
+        case Join() | MultiJoin():
             return dict.fromkeys([time, node.on[port]], EVERY)
         case Merge() | NumberRows() | Settle():
             return {time: EVERY}

@@ -56,6 +56,7 @@ from penstock.plan.nodes import (
     Join,
     Lookup,
     Merge,
+    MultiJoin,
     NumberRows,
     Project,
     RowNumber,
@@ -74,6 +75,7 @@ from penstock.runtime.column_functions import column_function, made_column
 from penstock.runtime.column_scalars import ColumnFunction, NotColumnar
 from penstock.runtime.join_building import build_join
 from penstock.runtime.ranking import row_number_operator
+from penstock.runtime.multi_joins import multi_join
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
 
 
@@ -118,6 +120,8 @@ class Builder:
                 return DistinctOperator(node.schema) if node.schema.lives is None else StretchesOperator(node.schema)
             case Join():
                 return build_join(node, self._condition(node))
+            case MultiJoin():
+                return multi_join(node, self.row, lambda e, schema: _mask(column_function(e, schema)))
             case Lookup():
                 return self._lookup(node)
             case WindowAggregate():

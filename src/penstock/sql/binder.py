@@ -32,6 +32,7 @@ from penstock.sql.bind_row_number import RowNumberBinder, numbering_among
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
 from penstock.sql.dialect import NESTING, room_to_recurse
+from penstock.sql.join_hints import hinted
 from penstock.sql.naming import (
     fresh,
     is_named,
@@ -267,7 +268,9 @@ class _Binder:
             operands.append(replace(self._operand(sub.relation, named), kind=kind, join=sub.tree, asked=sub))
         operands = streams_first(operands, self.reading)
         alone = operands[0].tree if all(operand.is_table for operand in operands[1:]) else None
-        return *JoinBinder(self.catalog, self.reading, operands).bind(plain), alone
+        scope, rest = JoinBinder(self.catalog, self.reading, operands).bind(plain)
+        scope.node = hinted(scope.node, tree, self.reading)
+        return scope, rest, alone
 
     def _operand(self, relation: exp.Expr, named: dict[str, Node]) -> Operand:
         """A relation that is joined, with the window clause that follows it."""

@@ -68,6 +68,7 @@ class _Shape(ShapeOfExpressions):
             self.inside(self.query)
             return
         self.expect(TokenType.SELECT, "SELECT")
+        self.take(TokenType.HINT)
         self.take(TokenType.ALL, TokenType.DISTINCT)
         self.each(self.item)
         self.expect(TokenType.FROM, "FROM")
