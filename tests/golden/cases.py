@@ -241,6 +241,8 @@ VALUES = "median(v) AS m, percentile(c, 0.9) AS p, mode(k) AS o, sum(DISTINCT c)
 BITS = "bit_and(v) AS a, bit_or(v) AS o, bit_xor(v) AS x, any(v > 5) AS y, every(d > 0) AS e, count_if(v > 3) AS n"
 DISTINCTS = "count(*) AS n, count(DISTINCT v) AS dv, count(DISTINCT d) AS dd, count(DISTINCT b) AS db, max(v) AS m"
 NEAR = "a.k = b.k AND b.d = a.d AND b.ts BETWEEN a.ts - 4 AND a.ts + 11 AND a.v <> b.v"
+THREE = ("s a JOIN s b ON a.k = b.k AND b.ts BETWEEN a.ts - 4 AND a.ts + 9 "
+         "JOIN s c ON c.k = b.k AND c.ts BETWEEN b.ts AND b.ts + 6 AND c.d < b.d")  # fmt: skip
 CASES = [
     Golden("ingest-ordered", "SELECT * FROM s", pk.ordered()),
     Golden("ingest-bounded", "SELECT ts, k, twice(v) AS x FROM s WHERE v > 0"),
@@ -257,6 +259,8 @@ CASES = [
         "AND b.ts > a.ts - 30",
         form="arrow",
     ),
+    Golden("mjoin", f"SELECT /*+ MULTIWAY_JOIN */ a.k, a.v, b.v, c.v FROM {THREE}"),
+    Golden("mjoin-arrow", f"SELECT /*+ MULTIWAY_JOIN */ a.k, a.v, b.v, c.v FROM {THREE}", form="arrow"),
     Golden("join-times", f"SELECT a.ts AS x, b.ts AS y, count(*) AS n FROM s a JOIN s b ON {NEAR} GROUP BY a.ts, b.ts"),
     Golden("distinct", "SELECT DISTINCT k, d FROM s"),
     Golden("distinct-all", "SELECT DISTINCT * FROM s", form="arrow"),

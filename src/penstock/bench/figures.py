@@ -145,6 +145,8 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "joins-7-7": partial(_compared_table, "7-7"),
     "joins-papers-claims": lambda reports: claims_table(reports, ("window-queries-7-6", "window-queries-7-7")),
     "joins-9": lambda reports: rows_table(reports["window-queries-9"]["rows"]),
+    "joins-many": lambda reports: rows_table(reports["window-queries-many"]["rows"]),
+    "joins-many-claims": lambda reports: claims_table(reports, ("window-queries-many",)),
     "joins-9-claims": lambda reports: claims_table(reports, ("window-queries-9",)),
     **{name: partial(_figure_table, title) for name, title in LMERGE.items()},
 }

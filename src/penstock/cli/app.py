@@ -244,7 +244,7 @@ def papers(
     events: Annotated[
         int | None, typer.Option(min=1, help="How many events each stream has, or how many tuples all have.")
     ] = None,
-    figure: Annotated[str | None, typer.Option(help="Of window-queries: 7-6, 7-7 or 9; all by default.")] = None,
+    figure: Annotated[str | None, typer.Option(help="Of window-queries: 7-6, 7-7, 9 or many; all by default.")] = None,
     save: Annotated[Path | None, typer.Option(help="A folder for the results as JSON and the plots.")] = None,
     as_json: Json = False,
 ) -> None:

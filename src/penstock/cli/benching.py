@@ -132,11 +132,12 @@ def _lmerge(events: int | None, figure: str | None, say: Say) -> list[Report]:
 
 
 def _window_queries(events: int | None, figure: str | None, say: Say) -> list[Report]:
-    from penstock.papers import adaptive_joins
+    from penstock.papers import adaptive_joins, many_joins
     from penstock.papers.window_joins import FIGURES, TUPLES, JoinExperiment
 
     runs: dict[str, Callable[[], Report]] = {name: JoinExperiment(name, events or TUPLES, say).run for name in FIGURES}
     runs["9"] = adaptive_joins.AdaptiveExperiment((events or 2 * adaptive_joins.ROWS) // 2, say).run
+    runs["many"] = many_joins.ManyExperiment((events or 3 * many_joins.ROWS) // 3, say).run
     if figure is not None and figure not in runs:
         raise StreamError("There is no such figure.", got=figure, hint=f"one of {', '.join(runs)}")
     return [run() for name, run in runs.items() if figure in (name, None)]

@@ -28,6 +28,7 @@ from penstock.plan.nodes import Node
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.plan.read_columns import read_of
+from penstock.plan.rules.multiway import candidates
 from penstock.plan.rules.settle import settled_for
 from penstock.storage.files import place_of
 from penstock.storage.patterns import real
@@ -60,7 +61,7 @@ class LocalQuery(Query):
 
     def execution(self, planned: Physical | None = None) -> LocalExecution:
         """A fresh run that is fed by hand; `planned` says how its nodes run, if not as `explain` does."""
-        if planned is not None and (not isinstance(planned, Physical) or planned.node != self.plan):
+        if planned is not None and (not isinstance(planned, Physical) or planned.node not in candidates(self.plan)):
             raise StreamError("Not a physical plan of the query.", where=self.name, got=repr(planned)[:200])
         return LocalExecution(self.plan, self.catalog, planned or self.physical)
 

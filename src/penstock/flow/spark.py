@@ -148,7 +148,7 @@ class SparkQuery(Query):
     def nodes_at_work(self) -> list[Known]:
         """The nodes of the plan in the order, and under the identities, in which its checkpoint has them."""
         kept = self._kept()
-        return kept.identities(kept.ordered(self.plan))
+        return kept.identities(self._planned(kept).node)
 
     @property
     def stream_names(self) -> list[str]:

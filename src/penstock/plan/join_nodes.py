@@ -110,7 +110,7 @@ class Join(Node):
     the meaning, nor of what the state is known by."""
     as_one: bool | None = None
     """Whether it is to be one operator with the joins below it, where the query says so (`rules.multiway`)."""
-    why: str = ""
+    why: str = field(default="", compare=False)
     """Why it is not, for `explain`."""
 
     @property

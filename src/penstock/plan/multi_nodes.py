@@ -7,7 +7,7 @@ the joins gave, and if the conditions hold. Bounds between two streams that no j
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -63,7 +63,7 @@ class MultiJoin(Node):
     """What else must hold, over what comes out; each always has a value."""
     last: tuple[int, int] = (0, 1)
     """The inputs that the last of the joins compares."""
-    why: str = ""
+    why: str = field(default="", compare=False)
     """Why it is one operator, for `explain`."""
 
     @property

@@ -361,6 +361,11 @@ class OAJoin(Operator):
 
     # State
 
+    def rows_held(self) -> int:
+        """How many rows are kept, of both sides."""
+        runs = [len(self._run(number)) for numbers in self._bounds().runs for number in numbers]
+        return sum(runs) + sum(len(self._loose(port)) for port in BOTH)
+
     def _bounds(self) -> Bounds:
         found: Bounds | None = self.pages.get("bounds")
         return found or Bounds([MIN_TICK] * 2, [MIN_TICK] * 2, [[], []])
