@@ -9,7 +9,7 @@ SUPPORT: dict[str, Support] = {
     "project": Support("rows or Arrow, by the batch"),
     "user function": Support("called per row"),
     "union": Support("Meld"),
-    "join": Support("OA-Join: sorted runs on both sides, a batch at a time"),
+    "join": Support("OA-Join: sorted runs on both sides, a batch at a time; of several streams also MJoin"),
     "as-of join": Support("As-of join: the latest rows of each key, in sorted runs or by key"),
     "lookup": Support("an index of the table, a batch looked up at once as arrays; no state"),
     "versioned lookup": Support("the same, with versions by start"),

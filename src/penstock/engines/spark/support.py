@@ -63,7 +63,7 @@ STREAMING: dict[str, Support] = {
     "project": Support("hosted, columnar"),
     "user function": Support("hosted, called per row"),
     "union": Support("hosted: Meld, each stream with its own progress"),
-    "join": Support("hosted: OA-Join, spread by what is to be equal; rows given up as each stream's promises allow"),
+    "join": Support("hosted: OA-Join or MJoin, spread by what is equal; rows given up as the streams' promises allow"),
     "as-of join": Support("hosted, spread by what is to be equal; a row comes out once the other stream is past it"),
     "lookup": Support("hosted, no state: the table is collected when the query starts, and travels with the plan"),
     "versioned lookup": Support("hosted, no state, as other lookups"),
