@@ -8,7 +8,7 @@ import pytest
 
 import penstock as pk
 from penstock.errors import PlanError, QueryError
-from penstock.model.progress import bounded
+from penstock.model.progress import bounded, punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.plan.catalog import Catalog, StreamInfo
@@ -36,6 +36,8 @@ def catalog() -> Catalog:
     plain = schema_of([("ts", "bigint"), ("k", "string"), ("v", "int")], "ts")
     for name in "abcd":
         made.add_stream(StreamInfo(name, plain, bounded(5), StreamProperties()))
+    told = punctuated("k = 'end'", per=["v"])
+    made.add_stream(StreamInfo("grouped", plain, told, StreamProperties()))
     return made
 
 
@@ -77,6 +79,7 @@ def test_joins_within_joins_are_one() -> None:
         "a, b, c [RANGE TUMBLING 5, WA ts]",
         "a JOIN b ON b.ts = a.ts AND a.v + b.v > 3 JOIN c ON c.ts = a.ts",  # the sum may be too large for its type
         "a ASOF JOIN b ON a.ts >= b.ts JOIN c ON c.ts = a.ts",
+        "a JOIN grouped b ON b.ts = a.ts JOIN c ON c.ts = a.ts",
     ],
 )
 def test_what_cannot_be_one(text: str) -> None:

@@ -74,8 +74,8 @@ from penstock.plan.windows import SlidingWindow
 from penstock.runtime.column_functions import column_function, made_column
 from penstock.runtime.column_scalars import ColumnFunction, NotColumnar
 from penstock.runtime.join_building import build_join
-from penstock.runtime.ranking import row_number_operator
 from penstock.runtime.multi_joins import multi_join
+from penstock.runtime.ranking import row_number_operator
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
 
 

@@ -10,7 +10,8 @@ intermediate result of a tree is looked up, kept and given up: `KEPT`. A row tha
 - one operator: for each stream a lookup, and one for each that a row has met before the last stream.
 
 The joins must be of bands, each input by one attribute, and the conditions between them must always have a value, so
-that it does not matter when they are asked. `/*+ MULTIWAY_JOIN */` and `/*+ BINARY_JOINS */` after SELECT say how it is
+that it does not matter when they are asked. Streams that are promised of by groups stay in a tree, which makes use of
+that. `/*+ MULTIWAY_JOIN */` and `/*+ BINARY_JOINS */` after SELECT say how it is
 to be, and so does state that is there already.
 """
 
@@ -192,6 +193,8 @@ def _leaf(node: Node) -> _Flat:
 
 def _multi(node: Node, flat: _Flat) -> MultiJoin | None:
     """The node of joins that were taken apart; None where they cannot be one."""
+    if any(below.speaks_of_groups for below in flat.inputs):  # a tree hands promises of groups on
+        return None
     attributes: dict[int, set[str]] = {}
     for first, second, _, _ in flat.apart:
         for at, name in (first, second):
