@@ -93,7 +93,8 @@ class LocalQuery(Query):
         Streams are read in turn, a batch from each, so that the same inputs always give the same rows in the same
         order. With `max_dead`, a number of rows or a fraction of them, the run stops when more are dead letters.
         """
-        self._last = LocalExecution(self._whole, self.catalog, bounds_in_place=False)
+        planned = self.physical if self._whole is self.plan else None
+        self._last = LocalExecution(self._whole, self.catalog, planned, bounds_in_place=False)
         batches = [b for b in self._last.run(self._sources, max_dead) if isinstance(b, Batch)]
         return ResultForm(self._whole.schema).table(concat(self._whole.schema, batches))
 

@@ -27,6 +27,7 @@ from penstock.plan.fingerprint import describe
 from penstock.plan.identity import identities
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
+from penstock.plan.repeated import repeated
 from penstock.runtime.arcs import Arc, Buffer, Given, Outlet, Result
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
@@ -305,18 +306,40 @@ class Graph:
 class QueryGraph(Graph):
     """The running form of one plan."""
 
-    def __init__(self, planned: Physical, builder: Builder) -> None:
-        """Build the operators of a physical plan."""
+    def __init__(self, planned: Physical, builder: Builder, *, shares: bool = False) -> None:
+        """Build the operators of a physical plan; one for all sub-plans that are the same, if it `shares` them."""
         super().__init__(builder)
         self.plan = planned.node
+        self._keys = repeated(planned) if shares else {}
+        self._known: dict[str, GraphNode] = {}
+        self._walked: list[GraphNode] = []
+        """What runs each node of the plan, in the order in which it walks."""
+        self._identities = [each.identity for each in planned.walk()]
         self.outlet = Outlet(self._grown(planned))
 
     def _grown(self, planned: Physical) -> GraphNode:
         """A node and all below it; consumers come before those that feed them."""
+        key = self._keys.get(id(planned), "")
+        found = self._known.get(key)
+        if found is not None:
+            self._walk_again(found)
+            return found
         made = self._add(planned, self.builder.operator(planned), planned.identity)
+        self._walked.append(made)
+        if key:
+            self._known[key] = made
         for port, below in enumerate(planned.inputs):
             self._join(self._grown(below), made, port)
         return made
+
+    def _walk_again(self, node: GraphNode) -> None:
+        self._walked.append(node)
+        for arc in node.inputs:
+            self._walk_again(arc.producer)
+
+    def _by_identity(self) -> dict[str, GraphNode]:
+        """What runs each node of the plan: state is kept of all of them, whether they share it or not."""
+        return dict(zip(self._identities, self._walked, strict=True))
 
     def drain(self) -> list[Result]:
         """What has come out since the last call, in order."""
@@ -336,13 +359,13 @@ class QueryGraph(Graph):
 
     def describe(self) -> dict[str, Any]:
         """What the state depends on: the query, and the kind and version of each operator's pages."""
-        kinds = {n.identity: [n.operator.kind, n.operator.version] for n in self.nodes}
+        kinds = {identity: [n.operator.kind, n.operator.version] for identity, n in self._by_identity().items()}
         return {"query": self._described(), "kinds": kinds}
 
     def _described(self) -> dict[str, Any]:
         """The query, its operators by the identities that they go by here."""
-        nodes = zip(identities(self.plan), self.nodes, strict=True)
-        return describe(self.plan, self.builder.catalog, [replace(k, identity=n.identity) for k, n in nodes])
+        known = zip(identities(self.plan), self._identities, strict=True)
+        return describe(self.plan, self.builder.catalog, [replace(k, identity=own) for k, own in known])
 
     def snapshot(self) -> bytes:
         """The state of every operator, and what has come out and not been taken, as plain data.
@@ -351,7 +374,7 @@ class QueryGraph(Graph):
         """
         content = {
             "query": self._described(),
-            "operators": {n.identity: plain_pages(n.operator, n.label) for n in self.nodes},
+            "operators": {own: plain_pages(n.operator, n.label) for own, n in self._by_identity().items()},
             "outputs": plain_elements(self.outlet.producer.buffer.elements),
         }
         return seal_snapshot(content, self.plan.label)
@@ -359,7 +382,7 @@ class QueryGraph(Graph):
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same query, all of it or, with an error, nothing."""
         saved = open_snapshot(snapshot)
-        own = {node.identity: node.operator.kind for node in self.nodes}
+        own = {identity: node.operator.kind for identity, node in self._by_identity().items()}
         check_snapshot(saved, self._described(), own)
         pages = [held_pages(saved.get("operators"), n.identity, n.operator, n.label) for n in self.nodes]
         outputs = held_elements(saved.get("outputs", ()), self.plan.schema)

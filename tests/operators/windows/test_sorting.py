@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.operators.windows.sorting import By, codes_of, in_order
 
@@ -50,3 +52,11 @@ def test_rows_that_tie_are_ordered_by_further_columns() -> None:
         {"a": 1, "b": "y"}, {"a": 1, "b": "z"}, {"a": 2, "b": None}, {"a": 2, "b": "a"}, {"a": 2, "b": "x"},
     ]  # fmt: skip
     assert in_order(table.slice(0, 0), [], [By(1)]).tolist() == []
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([0, 1, -1, 5, 2**31, 2**62, -(2**63), 2**63 - 1])] * 4), max_size=20))
+def test_numbers_that_are_put_together_are_ordered_as_they_were(rows: list[tuple[int, ...]]) -> None:
+    table = pa.table({"x": range(len(rows))})
+    codes = [np.array([row[at] for row in rows], np.int64) for at in range(4)]
+    order = in_order(table, codes, [By(0)])
+    assert order.tolist() == sorted(range(len(rows)), key=lambda at: (*rows[at], at))

@@ -45,7 +45,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         super().__init__(catalog, bounds_in_place=bounds_in_place)
         self.plan = plan
         self.planned = planned or in_process(plan, catalog)
-        self.graph = QueryGraph(self.planned, self.builder)
+        self.graph = QueryGraph(self.planned, self.builder, shares=True)
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))
         self.side = SideOutputs(late_schema(*(s.schema for s in sources)))
@@ -81,7 +81,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         """
         with self._alone():
             planned = in_process(self.plan, self.builder.catalog, kept=kept_in(snapshot))
-            graph = QueryGraph(planned, self.builder)
+            graph = QueryGraph(planned, self.builder, shares=True)
             graph.restore(snapshot)
             if self._counted().read:
                 raise StreamError(

@@ -53,7 +53,8 @@ class RowNumberOperator(Operator):
         self.keys = [By(place) for place in keys]
         self.order = list(order)
         named = {by.place for by in (*self.keys, *self.order)}
-        self.ties = [By(place) for place in range(len(below)) if place not in named]
+        self.ties = [*self.order[1:], *(By(place) for place in range(len(below)) if place not in named)]
+        """What decides where rows are equal in the first that they are ordered by, which is rarely looked at."""
         self.passed_on = BoundMemory()
 
     # Taking rows
@@ -141,7 +142,7 @@ class RowNumberOperator(Operator):
         """Rows by window, keys and order, with the number of the window and their own."""
         wids = np.floor_divide(self._times(table) - self.window.origin, self.window.slide)
         groups = [wids, *(codes_of(table.column(by.place), by) for by in self.keys)]
-        order = in_order(table, [*groups, *(codes_of(table.column(by.place), by) for by in self.order)], self.ties)
+        order = in_order(table, [*groups, *(codes_of(table.column(by.place), by) for by in self.order[:1])], self.ties)
         starts = np.flatnonzero(starts_of([each[order] for each in groups], len(order)))
         numbers = np.arange(1, len(order) + 1) - np.repeat(starts, np.diff(starts, append=len(order)))
         if self.most is not None:
