@@ -1,10 +1,12 @@
-"""Two streams joined by key within a band of time, by Bytewax: rows kept per key in order of time, as its guide has it.
+"""Two streams joined by key within a band of time, by a step written by hand on Bytewax's state per key.
 
     .bench/bytewax/bin/python benchmarks/peers/bytewax_joins.py left.parquet right.parquet band_ms
 
-Bytewax has no join by a band, so a stateful step per key keeps the rows of both sides in order of time and looks them
-up by bisection; what can no longer be met, by the newest time of the key less the disorder, is given up. One worker,
-batches of 100,000 rows, for the reasons in `bytewax_windows.py`. In the time: the dataflow from a list of Python tuples
+Bytewax's own join in event time is in `bytewax_windowed_joins.py`. This is what somebody would write who knows the
+rows: a stateful step per key keeps those of both sides in order of time and looks them up by bisection; what can no
+longer be met, by the newest time of the key less the disorder, is given up. There is no clock: no row is late, and a
+key that is not seen again is kept for ever. One worker, batches of 100,000 rows, for the reasons in
+`bytewax_windows.py`. In the time: the dataflow from a list of Python tuples
 to a list of pairs. Not in it: reading the files and making the tuples.
 """
 
