@@ -1,15 +1,15 @@
 """How rows of a join are kept, and how the partners of a batch are found among them (thesis, chapter 9).
 
 What is kept of a side is decided as the inputs go, from how many rows there are, how long they will stay and how far
-the inputs are apart. A row of which all partners have come is *not kept*. The newest rows of a side are *bare*, as they
-came, and are *scanned*: the batch that comes is indexed, once, and each of them looks for partners there. Rows that
-have become many, and that several batches will pass before they are given up, are *packed* (`packed`): in the order of
-an index by key and time, in few bytes. So an index is made once of many rows and not again with every batch, rows that
-wait for an input that is late take half of the room, and a key of which there are many rows is one stretch of memory.
+the inputs are apart. A row of which all partners have come is *not kept*. Rows are *bare*, as they came, at first. A
+bare run may be *scanned* when a batch comes near it: the batch is indexed, and each row of the run looks for partners
+there. Or it is *indexed*, and the rows of the batch look there: if it is no larger than the batch, which would have to
+be indexed instead; if more batches are to come near than an index is worth, judged by the time that a batch is of, the
+length of the run and how near rows must be; and in any case once it was scanned as often.
 
-A large run of which that is not so, since batches are large or bands narrow, stays bare. It is indexed if it is no
-larger than the batch, which would have to be indexed instead; if more batches are to come near than an index is worth;
-and in any case once it was scanned as often.
+Rows that are many, and that many batches will pass before they are given up, since bands are long or the other input is
+late, are *packed* (`packed`): in the order of their index, in few bytes. Rows that wait for a late input take half of
+the room, and keys of which there are many rows less than that. Rows that stay for shorter are not worth the packing.
 
 This is the adaptive way; to compare with, a join can be told to index all rows as they come, or to scan all of them.
 """
@@ -36,8 +36,8 @@ SCANS = 3
 """An index costs about as much as so many scans."""
 MANY = 1 << 12
 """So many rows are packed, if they stay."""
-PASSES = 2
-"""Rows stay that so many batches, as long as the newest, will pass."""
+PASSES = 6
+"""So many batches, each of the time that the newest is of, must pass until packing has paid."""
 Places = tuple[np.ndarray, np.ndarray]
 """Of pairs: places of rows of the batch, and of the run."""
 Kept = Run | Packed
@@ -90,8 +90,6 @@ class Finding:
             return self.form == "indexed"
         if other.index is not None:
             return True
-        if len(other) < MANY:
-            return False
         if other.scans >= SCANS or len(other) <= len(probe.run):
             return True
         spans = [run.newest - run.oldest for run in (probe.run, other)]
