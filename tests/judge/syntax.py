@@ -65,6 +65,9 @@ def spelt(sql: str) -> str:
         elif token.token_type == TokenType.TABLE and tokens[at + 1 : at + 2] and tokens[at + 1].text == "(":
             at = _closing(tokens, at + 1)
             end, result = tokens[at].end + 1, result + " windowed "
+        elif _names_several(tokens, at):
+            at = _closing(tokens, at + 1)
+            end, result = tokens[at].end + 1, result + " AS several "
         elif token.token_type == TokenType.STRING and at and tokens[at - 1].token_type == TokenType.STRING:
             result = result.rstrip()  # texts side by side are one
         elif (token.token_type == TokenType.UNION or token.text == "∪") and _of_streams(tokens, at):
@@ -95,6 +98,12 @@ def _spelt(tokens: list[Token], at: int, sql: str) -> str:
     if token.token_type == TokenType.IDENTIFIER or is_name:
         return '"' + token.text.replace('"', '""') + '"'
     return SPELLINGS.get(written.upper(), written)
+
+
+def _names_several(tokens: list[Token], at: int) -> bool:
+    """Whether it is the AS of names in parentheses, for the columns that a call gives; DuckDB has none."""
+    kinds = [token.token_type for token in tokens[max(at - 1, 0) : at + 2]]
+    return kinds == [TokenType.R_PAREN, TokenType.ALIAS, TokenType.L_PAREN]
 
 
 def _closing(tokens: list[Token], opening: int) -> int:

@@ -55,17 +55,21 @@ USABLE: list[tuple[pa.Array, str, list[Any]]] = [
     ],
     (pa.nulls(2), "string", [None, None]),
     (UUID, "binary", [b"x" * 16, None]),
+    (pa.array([[1], None]), "array<bigint>", [[1], None]),
+    (pa.array([[1], None], pa.large_list(pa.int32())), "array<int>", [[1], None]),
+    (pa.array([[1], None], pa.list_(pa.uint8(), 1)), "array<smallint>", [[1], None]),
+    (pa.array([{"a": 1}, None]), "struct<a:bigint>", [{"a": 1}, None]),
+    (pa.array([[("a", 1)], None], pa.map_(pa.large_string(), pa.int64())), "map<string,bigint>", [[("a", 1)], None]),
+    (pa.array([[["x", None]], None]), "array<array<string>>", [[["x", None]], None]),
 ]  # fmt: skip
 UNUSABLE: list[pa.Array] = [
-    pa.array([[1], None]), pa.array([[1], None], pa.large_list(pa.int64())),
-    pa.array([[1], None], pa.list_(pa.int64(), 1)),
-    pa.array([[1], None], pa.list_view(pa.int64())), pa.array([{"a": 1}, None]),
-    pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())), pa.array([1, None], pa.time32("s")),
+    pa.array([[1], None], pa.list_view(pa.int64())), pa.array([1, None], pa.time32("s")),
+    pa.array([[dt.time(1)], None], pa.list_(pa.time32("s"))), pa.array([{}, None], pa.struct([])),
+    pa.StructArray.from_arrays([pa.array([1, 2]), pa.array([1, 2])], ["a", "A"], mask=pa.array([False, True])),
     pa.array([1, None], pa.time64("ns")), pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
     pa.array([Decimal(1), None], pa.decimal256(50, 2)), pa.array([Decimal(100), None], pa.decimal128(5, -2)),
     pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, None])]),
     pa.UnionArray.from_dense(pa.array([0, 0], pa.int8()), pa.array([0, 1], pa.int32()), [pa.array([1, None])]),
-    pa.array([[["x"]], None]),
 ]  # fmt: skip
 
 
@@ -82,8 +86,10 @@ def test_what_queries_can_use(column: pa.Array, type_: str, values: list[Any]) -
     result = query.collect()
     assert result["x"].to_pylist() == values
     assert query.counts["dead"] == 0
+    if type_.startswith("map"):
+        return
     counted: Any = flow_of(column).query("SELECT x, count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s GROUP BY x")
-    assert sorted(counted.collect()["n"].to_pylist()) == sorted(Counter(values).values())
+    assert sorted(counted.collect()["n"].to_pylist()) == sorted(Counter(map(repr, values)).values())
 
 
 @pytest.mark.parametrize("column", UNUSABLE, ids=lambda c: str(c.type))
@@ -125,10 +131,8 @@ def test_text_that_is_not_utf8_is_a_dead_letter() -> None:
 
 def test_rows_with_nested_values_and_values_of_numpy() -> None:
     rows = [{"t": np.int64(1), "x": {"a": 1}, "f": np.float32(1.5), "b": np.bool_(True), "n": pd.NA}]
-    query: Any = pk.Flow().stream("s", rows, time="t").query("SELECT t, f, b, n FROM s")
-    assert query.collect().to_pylist() == [{"t": 1, "f": 1.5, "b": True, "n": None}]
-    with pytest.raises(QueryError, match=r"a type that queries cannot use(.|\n)*x: dict"):
-        pk.Flow().stream("s", rows, time="t").query("SELECT x FROM s")
+    query: Any = pk.Flow().stream("s", rows, time="t").query("SELECT t, f, b, n, x, x.a FROM s")
+    assert query.collect().to_pylist() == [{"t": 1, "f": 1.5, "b": True, "n": None, "x": {"a": 1}, "a": 1}]
 
 
 def test_frames_with_columns_of_every_kind() -> None:

@@ -24,7 +24,7 @@ from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.scalars import BY_NAME, SCALARS
 from penstock.reference import evaluate
 from penstock.sql.binder import bind
-from tests.judge import scalars
+from tests.judge import nested, scalars
 from tests.profiles import examples
 
 SCHEMA = schema_of(list(scalars.SCHEMA.items()), "t")
@@ -60,7 +60,9 @@ def test_rows_columns_and_the_oracle_agree_on_every_function() -> None:
 
 
 def test_every_function_of_the_list_is_among_the_expressions_that_spark_judges() -> None:
-    called = {name for text in scalars.EXPRESSIONS for name in re.findall(r"([a-z0-9_]+)\(", text)}
+    called = {
+        name for text in (*scalars.EXPRESSIONS, *nested.EXPRESSIONS) for name in re.findall(r"([a-z0-9_]+)\(", text)
+    }
     assert {s.called for s in SCALARS} <= called
     assert {s.name or s.called for s in SCALARS if s.returns} <= set(functions.STRICT)
     assert len(BY_NAME) == len({name for s in SCALARS for name in (s.called, *s.also)})

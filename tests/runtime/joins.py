@@ -23,7 +23,8 @@ SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("v", "int"), ("d", "doub
 Output = Batch | Punctuation
 KINDS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
 EQUAL = ["", "", "a.k = b.k AND ", "a.v = b.v AND ", "a.d = b.d AND ", "a.k = b.k AND b.v = a.v AND ",
-         "upper(a.k) = b.k AND ", "a.at = b.at AND "]  # fmt: skip
+         "upper(a.k) = b.k AND ", "struct(a.k, a.d) = struct(b.k, b.d) AND ", "array(a.d, a.v) = array(b.d, b.v) AND ",
+         "a.at = b.at AND "]  # fmt: skip
 NEAR = ["b.ts BETWEEN a.ts - 3 AND a.ts + 5", "b.ts = a.ts", "a.ts + 2 <= b.ts AND b.ts < a.ts + 9",
         "b.ts > a.ts - 8 AND a.ts - 2 >= b.ts"]  # fmt: skip
 MORE = ["", "", "", " AND a.v > b.v", " AND a.v + b.v > 4 AND b.k IS NOT NULL", " AND a.k <> 'a'", " AND 6 / b.v > 1"]

@@ -50,6 +50,11 @@ QUERIES = [
     "SELECT s.k, r.vs FROM s LEFT JOIN r ON r.vs BETWEEN s.vs AND s.vs + 2 AND s.v < r.v",
     "SELECT s.k, r.k FROM s FULL JOIN r ON s.v = r.v AND r.vs = s.vs",
     "SELECT k, v FROM s WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = s.k AND r.vs BETWEEN s.vs - 1 AND s.vs + 1)",
+    "SELECT k, explode(array(v, v + 1, v)) AS x FROM s",
+    "SELECT k, p, x FROM s LATERAL VIEW OUTER posexplode(split(k, 'a')) t AS p, x WHERE v > 0",
+    f"SELECT x, {WINDOWS} FROM s CROSS JOIN UNNEST(array(k, 'b')) AS t(x) GROUP BY x",
+    "SELECT DISTINCT x FROM s LATERAL VIEW explode(array(struct(k, v), struct(k AS k, 1 AS v))) t AS x",
+    f"SELECT p, array(v) AS a, {WINDOWS} FROM (SELECT vs, v, struct(k, v) AS p FROM s) s GROUP BY p, array(v)",
     "SELECT sum(r.v) AS w [RANGE 4, SLIDE 2, WA s.vs] FROM s, r [RANGE TUMBLING 5, WA vs]",
 ]
 

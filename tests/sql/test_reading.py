@@ -108,6 +108,7 @@ VALID = [
     f"SELECT k, v, any(b), median(v) FILTER (WHERE v > 1), first(v) IGNORE NULLS, last(v) RESPECT NULLS, "
     f"mode() WITHIN GROUP (ORDER BY v), grouping(k) {W} FROM s GROUP BY ROLLUP (k, (v, b)), CUBE (d)",
     f"SELECT k, count(*) {W} FROM s GROUP BY GROUPING SETS ((k, v), k, ())",
+    "SELECT split(k, ',')[0] AS a, struct(k AS x).x FROM s",
     "SELECT DISTINCT k FROM (SELECT k FROM s) AS z UNION SELECT k FROM s",
     "SELECT *, s.k, -v, NULL, TRUE, 'a', (v + 1) * v - v / 2 % v, v div 2, v <=> 1, v = 1, v <> 1, v < 1, v <= 1, "
     "v >= 1, v > 1, v IS DISTINCT FROM 1 FROM s",

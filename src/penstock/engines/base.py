@@ -29,6 +29,7 @@ from penstock.plan.nodes import (
     Settle,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from penstock.plan.windows import LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
@@ -37,6 +38,7 @@ FEATURES = {
     "select": "WHERE and HAVING",
     "project": "expressions and renaming",
     "user function": "Python functions of single values",
+    "explode": "one row for each element of an array or a map: explode, LATERAL VIEW, UNNEST",
     "union": "bag union of streams (Meld)",
     "join": "joins of two streams by times that are near each other: inner, outer, semi and anti (OA-Join)",
     "as-of join": "ASOF JOIN, and [RANGE n ROWS] after a stream that is joined: the latest rows as of a row's time",
@@ -124,6 +126,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "project", node
                 if any(calls_users_code(e) for _, e in columns):
                     yield "user function", node
+            case Unnest():
+                yield "explode", node
             case Union():
                 yield "union", node
             case Join(condition=condition, near=near):

@@ -12,13 +12,22 @@ from pathlib import Path
 from penstock.engines.spark.scalar_columns import FORMS
 from penstock.engines.spark.utc import PARTS
 from penstock.plan.functions import LAZY, STRICT
-from penstock.plan.scalars import CHOICE, NUMBERS, SCALARS, TEXT, TIMES, Scalar
+from penstock.plan.nested_functions import MAKERS
+from penstock.plan.scalars import CHOICE, NESTED, NUMBERS, SCALARS, TEXT, TIMES, Scalar
+from penstock.runtime.column_nested import NESTED_FORMS
 from penstock.runtime.column_scalars import COLUMN_FORMS
 
 PAGE = "docs/concepts/functions.md"
 BEGIN, END = "<!-- functions -->\n", "<!-- end of functions -->\n"
 _NAMES = {"regexp_like": "rlike"}
-_TITLES = {TEXT: "Text", NUMBERS: "Numbers", TIMES: "Times and dates", CHOICE: "Choice"}
+_TITLES = {
+    TEXT: "Text",
+    NUMBERS: "Numbers",
+    TIMES: "Times and dates",
+    NESTED: "Arrays, maps and structs",
+    CHOICE: "Choice",
+}
+_IN_PYTHON = MAKERS.keys() - {"array", "struct"}
 
 
 def function_list() -> str:
@@ -34,8 +43,9 @@ def _line(scalar: Scalar) -> str:
     name = _NAMES.get(scalar.called) or scalar.name or scalar.called
     here = there = "—"
     if name in STRICT or name in LAZY:
-        here = "by columns" if name in COLUMN_FORMS else "by rows"
-        there = "native" if name in FORMS or name in PARTS or name in LAZY else "in Python"
+        here = "by columns" if name in COLUMN_FORMS or name in NESTED_FORMS else "by rows"
+        native = name in FORMS or name in PARTS or name in LAZY
+        there = "native" if native and name not in _IN_PYTHON else "in Python"
     also = ", ".join(f"`{other}`" for other in scalar.also)
     return f"| `{scalar.written}` | {also} | {here} | {there} |\n"
 

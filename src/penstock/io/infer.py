@@ -2,8 +2,9 @@
 
 Rows given as dictionaries are looked at in full. Where a column holds values of types that do not go together the
 schema must be given. The time column is read more kindly: text in it is taken for timestamps, and single values that do
-not fit become dead letters. A column of which queries can make nothing (a list, a dictionary, a time of day) is no part
-of the schema, but known by name, so that a query that asks for it is told.
+not fit become dead letters. A list is an array, a dictionary a struct that has the fields of all; a map must be
+declared. A column of which queries can make nothing (a time of day, a list of texts and numbers) is no part of the
+schema, but known by name, so that a query that asks for it is told.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +37,8 @@ from penstock.model.schema import (
     parse_type,
     timed,
 )
+from penstock.model.types import VOID, array_of, split_list, struct_of
+from penstock.plan.typing import common_type
 
 _PYTHON: list[tuple[type, DataType]] = [
     (bool, BOOLEAN), (int, BIGINT), (float, DOUBLE), (str, STRING), (dt.datetime, TIMESTAMP), (dt.date, DATE),
@@ -46,7 +51,7 @@ def parse_schema(ddl: str, time: str | None, time_format: str | None = None) -> 
     if not isinstance(ddl, str):
         raise StreamError("A schema is a text.", got=repr(ddl), hint="'ts timestamp, srcIP string, len int'")
     fields = []
-    for part in re.split(r",(?![^(]*\))", ddl):
+    for part in split_list(ddl):
         match = re.fullmatch(r"\s*(?:`([^`]+)`|(\S+))\s+(\S.*?)\s*", part, re.DOTALL)
         words = [match[1] or match[2], match[3]] if match is not None else []
         if len(words) != 2 or not words[0].strip("`"):
@@ -94,7 +99,48 @@ def _type_of(value: object) -> DataType | None:
     value = plain(value)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return _BIG
+    if isinstance(value, list | Mapping | np.ndarray):
+        return _nested_type(value)
     return next((type_ for python, type_ in _PYTHON if isinstance(value, python)), None)
+
+
+def _nested_type(value: list[object] | Mapping[Any, object] | np.ndarray) -> DataType | None:
+    """A list as an array of what its elements go together in, a dictionary as a struct."""
+    if isinstance(value, Mapping):
+        fields = [(name, VOID if is_missing(v) else _type_of(v)) for name, v in value.items()]
+        known = [(name, type_) for name, type_ in fields if isinstance(name, str) and name and type_ is not None]
+        told_apart = len({name.lower() for name, _ in known}) == len(fields) > 0
+        return struct_of(known) if told_apart else None
+    element: DataType | None = VOID
+    for inner in value.tolist() if isinstance(value, np.ndarray) else value:
+        found = VOID if is_missing(inner) else _type_of(inner)
+        element = None if element is None or found is None else _together(element, found)
+    return None if element is None else array_of(element)
+
+
+def _together(left: DataType, right: DataType) -> DataType | None:
+    """The type of values of both; structs have the fields of both, and decimals do not become floating point."""
+    if left.name == right.name == "struct":
+        fields = dict(left.parts)
+        for name, type_ in right.parts:
+            both = _together(fields[name], type_) if name in fields else type_
+            if both is None:
+                return None
+            fields[name] = both
+        return struct_of(fields.items()) if len({n.lower() for n in fields}) == len(fields) else None
+    if left.name == right.name == "array":
+        element = _together(left.element, right.element)
+        return None if element is None else array_of(element)
+    if {left, right} in ({BIGINT, DOUBLE}, {BIGINT, _BIG}) or VOID in (left, right) or left == right:
+        return common_type(left, right)
+    return None
+
+
+def _settled(type_: DataType) -> DataType:
+    """Parts of which nothing is known are text, as such a column is."""
+    if type_ == VOID:
+        return STRING
+    return replace(type_, parts=tuple((name, _settled(part)) for name, part in type_.parts))
 
 
 def _one(name: str, found: set[DataType], *, is_time: bool) -> DataType:
@@ -106,6 +152,11 @@ def _one(name: str, found: set[DataType], *, is_time: bool) -> DataType:
         return DOUBLE
     if found == {BIGINT, _BIG}:
         return _BIG
+    if all(type_.is_nested for type_ in found):
+        both: DataType | None = VOID
+        for type_ in sorted(found, key=str):
+            both = None if both is None else _together(both, type_)
+        found = found if both is None else {_settled(both)}
     if len(found) > 1:
         raise StreamError(
             "A column holds values of types that do not go together.",

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from penstock.model.elements import Adjust, Insert
 from penstock.model.lives import NO_OLD, Lives, joined
+from penstock.model.nested import column_of, shown_as, values_of
 from penstock.model.schema import Schema
-from penstock.model.time import from_ticks
 
 Row = tuple[object, ...]
 FEW = 1000
@@ -208,11 +208,7 @@ def _tick_type(arrow: pa.DataType) -> pa.DataType:
 
 def rows_of(table: pa.Table) -> list[Row]:
     """The rows of an Arrow table, timestamps as ticks."""
-    columns = []
-    for column in table.columns:
-        is_time = pa.types.is_timestamp(column.type)
-        values = pc.cast(pc.cast(column, _tick_type(column.type)), pa.int64()) if is_time else column
-        columns.append(values.to_pylist())
+    columns = [values_of(column) for column in table.columns]
     if not columns:
         return [()] * table.num_rows
     return list(zip(*columns, strict=True))
@@ -222,12 +218,8 @@ def table_of(schema: Schema, rows: Sequence[Row]) -> pa.Table:
     """The Arrow table of rows."""
     if not rows:
         return schema.arrow.empty_table()
-    arrays = []
-    for values, field in zip(zip(*rows, strict=True), schema.fields, strict=True):
-        if field.type.name == "timestamp":
-            arrays.append(pc.cast(pa.array(values, pa.int64()), field.type.arrow))
-        else:
-            arrays.append(pa.array(values, field.type.arrow))
+    columns = zip(zip(*rows, strict=True), schema.fields, strict=True)
+    arrays = [column_of(values, field.type) for values, field in columns]
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
@@ -241,18 +233,6 @@ def concat(schema: Schema, batches: Iterable[Batch]) -> Batch:
 
 
 def present(schema: Schema, row: Row) -> dict[str, object]:
-    """A row as the user would write it: by name, timestamps as datetimes, hidden columns left out."""
-    shown: dict[str, object] = {}
-    for field, value in zip(schema.fields, row, strict=True):
-        if not field.hidden:
-            is_time = field.type.name == "timestamp" and isinstance(value, int)
-            shown[field.name] = _moment(value) if is_time else value  # type: ignore[arg-type]
-    return shown
-
-
-def _moment(ticks: int) -> object:
-    """A tick as a datetime, or as text where the calendar has ended."""
-    try:
-        return from_ticks(ticks)
-    except OverflowError:
-        return f"{ticks} us"
+    """A row as the user would write it: by name, times as datetimes, nested values as lists and dictionaries."""
+    pairs = zip(schema.fields, row, strict=True)
+    return {field.name: shown_as(value, field.type) for field, value in pairs if not field.hidden}

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.arrow_forms import midnights, settled
 from penstock.model.convert import convert
+from penstock.model.nested import recast
 from penstock.model.reading import read_column, read_text
 from penstock.model.schema import DATE, STRING, TIMESTAMP, DataType, from_arrow_type
 from penstock.model.time_format import TimeFormat
@@ -21,11 +23,15 @@ _EPOCH_TEXT = DataType("decimal", 38, 9)
 
 
 def cast_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
-    """The column in its type, null where a value does not fit."""
+    """The column in its type, null where a value, or a part of one, does not fit."""
     found = from_arrow_type(column.type)
-    if found is None:  # nested: no value of it fits
+    if found is None:  # no value of it fits
         return pa.chunked_array([pa.nulls(len(column), type_.arrow)])
     if found.name == "void":
+        return pa.chunked_array([pa.nulls(len(column), type_.arrow)])
+    if found.is_nested:
+        return _nested(column, found, type_)
+    if type_.is_nested and found != STRING:
         return pa.chunked_array([pa.nulls(len(column), type_.arrow)])
     plain = settled(column, found)
     if found == type_:
@@ -42,10 +48,27 @@ def cast_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
     return _by_value([None if v is None else convert(v, type_) for v in _values(plain)], type_)
 
 
+def _nested(column: pa.ChunkedArray, found: DataType, type_: DataType) -> pa.ChunkedArray:
+    if found.name != type_.name:
+        return pa.chunked_array([pa.nulls(len(column), type_.arrow)])
+    stored = isinstance(column.type, pa.BaseExtensionType)
+    chunks = [recast(chunk.storage if stored else chunk, type_, _part)[0] for chunk in column.chunks]
+    return pa.chunked_array(chunks, type_.arrow)
+
+
+def _part(column: pa.Array, type_: DataType) -> tuple[pa.Array, np.ndarray | None]:
+    """A part of a nested column in its type, and where what was there does not fit."""
+    cast = cast_column(pa.chunked_array([column]), type_).combine_chunks()
+    made = cast if isinstance(cast, pa.Array) else cast.chunk(0)
+    if made.null_count == column.null_count:
+        return made, None
+    return made, np.asarray(pc.and_(pc.is_valid(column), pc.is_null(made)).to_numpy(zero_copy_only=False), np.bool_)
+
+
 def times_by_format(column: pa.ChunkedArray, form: TimeFormat) -> pa.ChunkedArray:
     """A column as timestamps, by a format; null where a value cannot be read."""
     found = from_arrow_type(column.type)
-    if found is None or found.name == "void":
+    if found is None or found.name == "void" or found.is_nested:
         return pa.chunked_array([pa.nulls(len(column), TIMESTAMP.arrow)])
     if form.is_epoch and found.is_integer:
         return _counted(pc.cast(settled(column, found), pa.int64()), form)

@@ -67,6 +67,8 @@ def _jsonable(value: object) -> object:
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
         return write_bytes(value)
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
         return value.item()
     return str(value)

@@ -8,6 +8,7 @@ years 1 to 9999 does not fit. Missing values of numpy and pandas (NaT, NA) are n
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping, Sequence
 from ctypes import c_float
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from penstock.model.reading import read_text
 from penstock.model.schema import TIMESTAMP, DataType
 from penstock.model.time import DAY, FIRST_TIMESTAMP, LAST_TIMESTAMP, to_ticks
+from penstock.model.values import canonical
 
 _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 
@@ -69,9 +71,48 @@ def _convert(value: Any, type_: DataType) -> object:
             return float(value) if type_.name == "double" else single(float(value))
         case "void":
             return None
+        case "array" | "struct" | "map":
+            return _nested(value, type_)
         case _:
             fits = isinstance(value, int) and not isinstance(value, bool)
             return value if fits and -(1 << (type_.bits - 1)) <= value < 1 << (type_.bits - 1) else None
+
+
+def _nested(value: Any, type_: DataType) -> object:
+    """Lists and the like as arrays, mappings as structs or maps; so are tuples of fields, and of pairs.
+
+    A field that a mapping has not is null, one that the struct has not does not count. No map has a key twice, or null.
+    """
+    if type_.name == "array":
+        if isinstance(value, np.ndarray) and value.ndim == 1:
+            value = value.tolist() if value.dtype.kind not in "mM" else list(value)
+        fits = isinstance(value, list | tuple)
+        return _parts(value, [type_.element] * len(value)) if fits else None
+    if type_.name == "struct":
+        if isinstance(value, Mapping):
+            value = tuple([value.get(name) for name, _ in type_.parts])
+        fits = isinstance(value, tuple) and len(value) == len(type_.parts)
+        return _parts(value, [kind for _, kind in type_.parts]) if fits else None
+    pairs = list(value.items()) if isinstance(value, Mapping) else value
+    if not isinstance(pairs, list | tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
+        return None
+    made = [_parts(pair, [kind for _, kind in type_.parts]) for pair in pairs]
+    keys = {canonical(pair[0]) for pair in made if pair is not None and pair[0] is not None}
+    return tuple(made) if len(keys) == len(made) else None
+
+
+def _parts(values: Sequence[Any], types: Sequence[DataType]) -> tuple[object, ...] | None:
+    """Every part in its type; None if one does not fit. A time may be ticks already, as in rows that came out."""
+    made: list[object] = []
+    for value, type_ in zip(values, types, strict=True):
+        if is_missing(value):
+            made.append(None)
+            continue
+        is_ticks = type_ == TIMESTAMP and type(value) is int and FIRST_TIMESTAMP <= value <= LAST_TIMESTAMP
+        made.append(value if is_ticks else convert(value, type_))
+        if made[-1] is None:
+            return None
+    return tuple(made)
 
 
 def _timestamp(value: Any) -> object:

@@ -5,7 +5,8 @@ doubled, and elsewhere a quote is a character like any other. An empty field is 
 other text is (`NA` is text). A line with more or fewer fields than the header, with a quote that does not end on it, or
 with text between a closing quote and the next field, is a dead letter.
 
-*JSON*: an object per line. Numbers and booleans are taken by their text, what is nested as JSON again.
+*JSON*: an object per line. Numbers and booleans are taken by their text, what is nested as JSON again, which
+a column of a nested type is read from.
 
 Blank lines are no records, as in Spark; a null alone on its line is `""`. A line that is not UTF-8 is a dead letter.
 """
@@ -26,16 +27,11 @@ from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_table
 from penstock.model.convert import encodable
 from penstock.model.formats import TextFormat
+from penstock.model.reading import Number, member_text
 from penstock.model.schema import Schema
 
 DEEPEST = 100
 BOM = b"\xef\xbb\xbf"
-
-
-class Number(str):
-    """The text of a JSON number."""
-
-    __slots__ = ()
 
 
 def conform_lines(
@@ -211,20 +207,4 @@ def objects_table(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) ->
 
 
 def _member(value: Any) -> str | None:
-    if value is None or type(value) is str:
-        return value
-    if isinstance(value, Number):
-        return str(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return _nested(value)
-
-
-def _nested(value: Any) -> str:
-    if isinstance(value, Number):
-        return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{_nested(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_nested, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return None if value is None else member_text(value)

@@ -3,7 +3,7 @@
 Numbers and times are read by `model.text`. A decimal is rounded half up to its scale. A date may leave out day and
 month, and a time of day after it does not count. Three things differ from Spark's cast: a time of day alone is no
 timestamp, a date or timestamp outside of the years 1 to 9999 is none, and bytes are base64, as Spark's JSON has them,
-since text cannot hold any bytes.
+since text cannot hold any bytes. Nested types are read from JSON, as members of a line are.
 
 A column is read as a whole where all of its values have the plainest form, and value by value otherwise.
 """
@@ -11,18 +11,21 @@ A column is read as a whole where all of its values have the plainest form, and 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.model.schema import DataType
+from penstock.model.nested import column_of
 from penstock.model.text import read_bytes, read_double, read_timestamp, read_whole
 from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, to_ticks
+from penstock.model.types import NESTED, DataType
 
 BLANK = "".join(map(chr, range(0x21)))
 _BLANK_AND_DELETE = BLANK + "\x7f"
@@ -75,6 +78,60 @@ def _boolean(text: str, type_: DataType) -> bool | None:
     return True if bare in _TRUE else False if bare in _FALSE else None
 
 
+class Number(str):
+    """The text of a JSON number."""
+
+    __slots__ = ()
+
+
+def read_json(text: str, type_: DataType) -> object:
+    """The value of a text that is JSON, parts of it read as a member of a line of JSON is."""
+    try:
+        value = json.loads(text, parse_int=Number, parse_float=Number, parse_constant=Number)
+    except RecursionError:
+        return None
+    return None if isinstance(value, Number | bool) else _member(value, type_)
+
+
+def _member(value: Any, type_: DataType) -> object:
+    """A value of JSON in a type; None if it is none, also where a part of it is none."""
+    if not type_.is_nested:
+        return read_text(member_text(value), type_)
+    if type_.name == "array":
+        given = [(inner, type_.element) for inner in value] if isinstance(value, list) else None
+    elif not isinstance(value, dict):
+        given = None
+    elif type_.name == "struct":
+        given = [(value.get(name), kind) for name, kind in type_.parts]
+    else:
+        (_, key), (_, kind) = type_.parts
+        pairs = [(read_text(k, key), None if v is None else _member(v, kind), v) for k, v in value.items()]
+        right = all(k is not None and (v is None) == (was is None) for k, v, was in pairs)
+        return tuple([(k, v) for k, v, _ in pairs]) if right and len({k for k, _, _ in pairs}) == len(pairs) else None
+    if given is None:
+        return None
+    made = [None if inner is None else _member(inner, kind) for inner, kind in given]
+    right = all((was is None) == (now is None) for (was, _), now in zip(given, made, strict=True))
+    return tuple(made) if right else None
+
+
+def member_text(value: Any) -> str:
+    """A value of JSON as text: text as it is, numbers and booleans as they are written, what is nested as JSON."""
+    if isinstance(value, str):  # a Number is one
+        return str(value)
+    if isinstance(value, dict):
+        inside = [f"{json.dumps(k, ensure_ascii=False)}:{_written(v)}" for k, v in value.items()]
+        return "{" + ",".join(inside) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_written, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _written(value: Any) -> str:
+    is_text = isinstance(value, str) and not isinstance(value, Number)
+    return json.dumps(value, ensure_ascii=False) if is_text else member_text(value)
+
+
 _WIDE = Context(prec=200)
 
 
@@ -119,6 +176,7 @@ _READERS: dict[str, Callable[[str, DataType], object]] = {
     "date": _date,
     "timestamp": _timestamp,
     "void": lambda text, type_: None,
+    **dict.fromkeys(NESTED, read_json),
 }
 
 
@@ -137,9 +195,7 @@ def read_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
     if quick is not None:
         return quick
     values = [None if v is None else read_text(v, type_) for v in column.to_pylist()]
-    stored = pa.int64() if type_.name == "timestamp" else type_.arrow
-    made = pa.array(values, stored)
-    return pa.chunked_array([made.cast(type_.arrow)])
+    return pa.chunked_array([column_of(values, type_)])
 
 
 def read_plainly(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray | None:

@@ -1,7 +1,7 @@
-"""Types, fields and schemas.
+"""Fields and schemas; types are in `types`, and found here too.
 
 The types are Spark SQL's. In a row a timestamp is an int of microseconds since the epoch (UTC); in an Arrow table it is
-`timestamp('us', 'UTC')`. Every other type is itself in both.
+`timestamp('us', 'UTC')`. Nested values are tuples in a row (`model.nested`). All others are themselves in both.
 
 A schema says which column carries time and how long a row lives: `[t + offset, t + offset + lifetime)`. A column may be
 hidden: it travels with the rows because later operators need its time, and is left out of what the user sees.
@@ -9,7 +9,6 @@ hidden: it travels with the rows because later operators need its time, and is l
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,143 +18,31 @@ import pyarrow as pa
 from penstock.errors import StreamError
 from penstock.model.time import Domain
 from penstock.model.time_format import parse_format
+from penstock.model.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    MAX_PRECISION,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    VOID,
+    DataType,
+    decimal,
+    from_arrow_type,
+    parse_type,
+)
 
-
-@dataclass(frozen=True)
-class DataType:
-    """A SQL type: its name, and precision and scale for decimals."""
-
-    name: str
-    precision: int = 0
-    scale: int = 0
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether values are whole numbers of a fixed width."""
-        return self.name in _INTEGER_BITS
-
-    @property
-    def is_decimal(self) -> bool:
-        """Whether values are exact decimals."""
-        return self.name == "decimal"
-
-    @property
-    def is_fractional(self) -> bool:
-        """Whether values are floating point."""
-        return self.name in ("float", "double")
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether arithmetic applies."""
-        return self.is_integer or self.is_decimal or self.is_fractional
-
-    @property
-    def bits(self) -> int:
-        """The width of an integer type."""
-        return _INTEGER_BITS[self.name]
-
-    @property
-    def domain(self) -> Domain | None:
-        """The time domain that a progressing attribute of this type has; None if it cannot be one."""
-        if self.name == "timestamp":
-            return Domain.TIMESTAMP
-        return Domain.INTEGER if self.is_integer else None
-
-    @property
-    def arrow(self) -> pa.DataType:
-        """The Arrow type of a column of this type."""
-        if self.is_decimal:
-            return pa.decimal128(self.precision, self.scale)
-        return _ARROW[self.name]
-
-    def __str__(self) -> str:
-        """As Spark SQL writes it."""
-        return f"decimal({self.precision},{self.scale})" if self.is_decimal else self.name
-
-
-_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-_ARROW = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "void": pa.null(),
-}
-
-BOOLEAN, TINYINT, SMALLINT, INT, BIGINT = (DataType(n) for n in ("boolean", "tinyint", "smallint", "int", "bigint"))
-FLOAT, DOUBLE, STRING, BINARY = (DataType(n) for n in ("float", "double", "string", "binary"))
-DATE, TIMESTAMP, VOID = (DataType(n) for n in ("date", "timestamp", "void"))
-MAX_PRECISION = 38
-
-
-def decimal(precision: int, scale: int) -> DataType:
-    """A decimal type, cut to the widest there is as Spark does: scale gives way, but keeps up to six digits."""
-    if precision > MAX_PRECISION:
-        whole = precision - scale
-        scale = max(MAX_PRECISION - whole, min(scale, 6))
-        precision = MAX_PRECISION
-    return DataType("decimal", precision, scale)
-
-
-_ALIASES = {
-    "bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
-    "text": "string", "varchar": "string", "timestamp_ltz": "timestamp", "timestamp_ntz": "timestamp", "null": "void",
-}  # fmt: skip
-
-
-def parse_type(text: str) -> DataType:
-    """A type from its Spark SQL name, such as `bigint` or `decimal(10,2)`."""
-    name = text.strip().lower()
-    match = re.fullmatch(r"(?:decimal|numeric|dec)(?:\((\d{1,9})(?:\s*,\s*(\d{1,9}))?\))?", name)
-    if match:
-        precision, scale = int(match.group(1) or 10), int(match.group(2) or 0)
-        if not (1 <= precision <= MAX_PRECISION and scale <= precision):
-            raise StreamError(
-                "There is no such decimal.", got=repr(text), hint="decimal(p,s) with s ≤ p and 1 ≤ p ≤ 38"
-            )
-        return decimal(precision, scale)
-    if re.fullmatch(r"(?:var)?char\(\d+\)", name):
-        return STRING
-    name = _ALIASES.get(name, name)
-    if name not in _ARROW:
-        raise StreamError("Unknown type.", got=repr(text), hint=f"use one of {', '.join(sorted(_ARROW))}, decimal(p,s)")
-    return DataType(name)
-
-
-def from_arrow_type(arrow: pa.DataType) -> DataType | None:
-    """The SQL type of an Arrow column, or None where there is none: nested types, times of day, intervals.
-
-    Unsigned integers take the next wider type, the widest a decimal; a duration is a number of microseconds; an
-    extension type is what it is stored as.
-    """
-    t = pa.types
-    simple = (
-        (t.is_boolean, BOOLEAN), (t.is_int8, TINYINT), (t.is_int16, SMALLINT), (t.is_int32, INT), (t.is_int64, BIGINT),
-        (t.is_uint8, SMALLINT), (t.is_uint16, INT), (t.is_uint32, BIGINT), (t.is_float16, FLOAT), (t.is_float32, FLOAT),
-        (t.is_float64, DOUBLE), (t.is_date, DATE), (t.is_timestamp, TIMESTAMP), (t.is_null, VOID),
-        (t.is_uint64, DataType("decimal", 20)), (t.is_duration, BIGINT), (t.is_fixed_size_binary, BINARY),
-    )  # fmt: skip
-    for test, sql in simple:
-        if test(arrow):
-            return sql
-    if t.is_string(arrow) or t.is_large_string(arrow) or t.is_string_view(arrow):
-        return STRING
-    if t.is_binary(arrow) or t.is_large_binary(arrow) or t.is_binary_view(arrow):
-        return BINARY
-    if t.is_dictionary(arrow) or t.is_run_end_encoded(arrow):
-        return from_arrow_type(arrow.value_type)
-    if isinstance(arrow, pa.BaseExtensionType):
-        return from_arrow_type(arrow.storage_type)
-    if t.is_decimal(arrow) and arrow.precision <= MAX_PRECISION and 0 <= arrow.scale <= arrow.precision:
-        return DataType("decimal", arrow.precision, arrow.scale)
-    return None
+__all__ = [
+    "BIGINT", "BINARY", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT", "MAX_PRECISION", "SMALLINT", "STRING", "TIMESTAMP",
+    "TINYINT", "VOID", "DataType", "Field", "Schema", "columns_of", "decimal", "fields_of", "from_arrow_type",
+    "parse_type", "progressing", "schema_of", "timed",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import StreamError
-from penstock.model.lines import Number
-from penstock.model.reading import BLANK, read_plainly, read_text
+from penstock.model.reading import BLANK, Number, read_plainly, read_text
 from penstock.model.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, DataType, Field, Schema
 
 WHOLE, BIG, FRACTION, TRUTH, DAY, MOMENT, TEXT, NESTED = (1 << i for i in range(8))

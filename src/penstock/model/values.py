@@ -2,6 +2,7 @@
 
 Null is equal to null, NaN to NaN, and the two zeros of floating point are one zero, as in Spark. Python's NaN is equal
 to nothing, not even to a copy of itself that has been through a checkpoint, so `canonical` puts `NAN` in its place.
+Values of nested types, which are tuples, are one value where all of their parts are.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def canonical(value: Any) -> Any:
     """The value as a key."""
     if isinstance(value, float):
         return NAN if math.isnan(value) else value + 0.0  # -0.0 becomes 0.0
-    return value
+    return canonical_row(value) if isinstance(value, tuple) else value
 
 
 def canonical_row(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -27,6 +27,7 @@ from penstock.plan.nodes import (
     Select,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from penstock.plan.windows import SlidingWindow
@@ -53,7 +54,7 @@ def _reached(node: Node, greatest: int) -> _Reached | None:
             return _Reached(greatest, 0, greatest + 1)
         case Distinct() if node.schema.lives is not None:
             return None
-        case Select(input=below) | Lookup(input=below) | Distinct(input=below):
+        case Select(input=below) | Lookup(input=below) | Unnest(input=below) | Distinct(input=below):
             return _reached(below, greatest)
         case AlterLifetime(input=below, shift=shift):  # rows and bounds move alike
             found = _reached(below, greatest)

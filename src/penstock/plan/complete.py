@@ -30,6 +30,7 @@ from penstock.plan.nodes import (
     Settle,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 
@@ -39,7 +40,9 @@ def completing(node: Node, columns: Collection[str]) -> frozenset[str] | None:
     match node:
         case Source():
             return _of_source(node, columns)
-        case Select(input=below) | Distinct(input=below) | Settle(input=below) | Ends(input=below):
+        case (
+            Select(input=below) | Distinct(input=below) | Settle(input=below) | Ends(input=below) | Unnest(input=below)
+        ):
             return completing(below, [c for c in columns if c in below.schema.names])
         case Project(input=below):
             kept = {e.name: name for name, e in node.columns if isinstance(e, Column) and name in columns}

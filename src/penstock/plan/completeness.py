@@ -12,7 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.plan.nodes import Distinct, Lookup, Merge, Node, Project, RowNumber, Select, Union, WindowAggregate
+from penstock.plan.nodes import (
+    Distinct,
+    Lookup,
+    Merge,
+    Node,
+    Project,
+    RowNumber,
+    Select,
+    Union,
+    Unnest,
+    WindowAggregate,
+)
 from penstock.plan.physical import Physical
 from penstock.plan.windows import SlidingWindow
 
@@ -38,7 +49,7 @@ def _above(node: Node, latest: int) -> int | None:
     if node.schema.lives is not None or any(below.schema.lives is not None for below in node.inputs):
         return None
     match node:
-        case Select() | Lookup() | Union() | Distinct() | Merge():
+        case Select() | Lookup() | Unnest() | Union() | Distinct() | Merge():
             return latest
         case Project():
             return latest if node.keeps_time else None

@@ -32,6 +32,7 @@ from penstock.plan.nodes import (
     Settle,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 
@@ -126,7 +127,7 @@ def at_path(plan: Node, path: Path) -> Node:
 def _topmost_stateful(plan: Node) -> Node | None:
     """The first operator with state on the way down; a union above operators with state counts as one."""
     node = plan
-    while isinstance(node, Select | Project | Lookup | Ends | AlterLifetime):
+    while isinstance(node, Select | Project | Lookup | Unnest | Ends | AlterLifetime):
         (node,) = node.inputs
     if isinstance(node, Source):
         return None
@@ -206,6 +207,9 @@ def follow(
                     return None
                 result.update(traced)
             return result
+        case Unnest(input=below):  # an element says nothing of where its row was
+            of_row = columns_in(wanted) <= set(below.schema.names)
+            return down(below, wanted, path=(*path, 0)) if of_row else None
         case Lookup(input=below, called=called):  # what comes of the table says nothing of where a row was
             own: dict[str, Expression] = {name: Column(o, below.schema[o].type) for o, name in called.items()}
             of_stream = columns_in(wanted) <= own.keys()

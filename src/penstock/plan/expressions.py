@@ -54,6 +54,11 @@ class Call:
         shown = [str(a) for a in self.args]
         if self.name in _INFIX and len(shown) == 2:
             return f"({shown[0]} {_INFIX[self.name]} {shown[1]})"
+        if self.name in ("field", "fields") and isinstance(self.args[1], Literal):
+            within = self.args[0].type.element if self.name == "fields" else self.args[0].type
+            return f"{shown[0]}.{within.parts[int(str(self.args[1].value))][0]}"
+        if self.name in ("item", "map_value"):
+            return f"{shown[0]}[{shown[1]}]"
         if self.name == "cast":
             return f"CAST({shown[0]} AS {self.type})"
         if self.name == "is_null":

@@ -14,12 +14,14 @@ from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any
 
 from penstock.errors import EvaluationError
+from penstock.model.comparing import compare, order_key
 from penstock.model.reading import read_text
 from penstock.model.schema import DATE, DataType
 from penstock.model.text import read_double, read_timestamp, read_whole
 from penstock.model.time import DAY, to_ticks
 from penstock.plan.fitting import WIDE, fit, overflow
 from penstock.plan.like import like
+from penstock.plan.nested_functions import MAKERS, NESTED
 from penstock.plan.number_functions import NUMBERS, check_divisor, numeric
 from penstock.plan.text_functions import TEXT, concat_ws
 from penstock.plan.time_functions import TIMES, date_of
@@ -52,41 +54,19 @@ def _int_divide(args: list[Any], type_: DataType) -> Any:
     return fit(quotient if (args[0] < 0) == (args[1] < 0) else -quotient, type_)
 
 
-def _nan_last(value: Any) -> Any:
-    """A sort key: Spark takes NaN as greater than any number and equal to itself."""
-    if isinstance(value, float):
-        return (1, 0.0) if math.isnan(value) else (0, value)
-    return (0, value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
-
-
-def compare(op: str, left: Any, right: Any) -> bool:
-    """A comparison of two values that are not null."""
-    if isinstance(left, float) or isinstance(right, float):
-        left, right = _nan_last(left), _nan_last(right)
-    match op:
-        case "eq":
-            return bool(left == right)
-        case "ne":
-            return bool(left != right)
-        case "lt":
-            return bool(left < right)
-        case "le":
-            return bool(left <= right)
-        case "gt":
-            return bool(left > right)
-        case _:
-            return bool(left >= right)
-
-
 def _comparison(op: str) -> Strict:
     return lambda args, type_: compare(op, args[0], args[1])
 
 
 def _cast(args: list[Any], type_: DataType) -> Any:
     value = args[0]
+    if type_.is_nested:
+        return _cast_parts(value, type_)
     try:
         if type_.name == "string":
             return _to_string(value)
+        if type_.name in ("boolean", "binary"):  # only what is that already is brought there, as a part
+            return value
         if type_.name == "timestamp":
             return _to_timestamp(value)
         if type_.name == "date":
@@ -108,6 +88,19 @@ def _cast(args: list[Any], type_: DataType) -> Any:
             got=repr(value),
             hint="clean the value first, for example with CASE",
         ) from None
+
+
+def _cast_parts(value: Any, type_: DataType) -> Any:
+    """A nested value in a type of the same shape, whose parts are wider."""
+    if type_.name == "map":
+        (_, key), (_, kind) = type_.parts
+        return tuple([(_cast_part(k, key), _cast_part(v, kind)) for k, v in value])
+    kinds = [kind for _, kind in type_.parts] if type_.name == "struct" else [type_.element] * len(value)
+    return tuple([_cast_part(part, kind) for part, kind in zip(value, kinds, strict=True)])
+
+
+def _cast_part(value: Any, type_: DataType) -> Any:
+    return None if value is None else _cast([value], type_)
 
 
 def _to_timestamp(value: Any) -> int:
@@ -154,9 +147,12 @@ STRICT: dict[str, Strict] = {
     **TEXT,
     **NUMBERS,
     **TIMES,
+    **NESTED,
 }
 
-LAZY = frozenset({"and", "or", "is_null", "case", "coalesce", "in", "null_safe_eq", "greatest", "least", "concat_ws"})
+LAZY = frozenset(
+    {"and", "or", "is_null", "case", "coalesce", "in", "null_safe_eq", "greatest", "least", "concat_ws", *MAKERS}
+)
 """Functions with their own rule for nulls, or that do not look at every argument."""
 
 
@@ -186,6 +182,8 @@ def evaluate_lazy(name: str, args: list[Callable[[], Any]]) -> Any:
             return (left is None) == (right is None) and (left is None or compare("eq", left, right))
         case "concat_ws":
             return concat_ws([a() for a in args])
+        case _ if name in MAKERS:
+            return MAKERS[name]([a() for a in args])
         case "in":
             value = args[0]()
             if value is None:
@@ -198,4 +196,4 @@ def evaluate_lazy(name: str, args: list[Callable[[], Any]]) -> Any:
             values = [v for a in args if (v := a()) is not None]
             if not values:
                 return None
-            return max(values, key=_nan_last) if name == "greatest" else min(values, key=_nan_last)
+            return max(values, key=order_key) if name == "greatest" else min(values, key=order_key)

@@ -35,6 +35,7 @@ from penstock.plan.nodes import (
     Select,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from penstock.plan.windows import Window
@@ -139,6 +140,8 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
             own = {name for name, called in node.called.items() if called in read}
             keys = {node.as_of or "", node.input.schema.time or "", *(name for name, _ in node.equal)}
             return frozenset(own | keys)
+        case Unnest() if wanted is not None:
+            return (wanted - set(node.names)) | {node.column}
         case NumberRows() | AlterLifetime():
             return wanted
         case WindowAggregate():

@@ -47,6 +47,7 @@ from penstock.plan.nodes import (
     Settle,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from penstock.plan.physical import Physical, Runs
@@ -214,6 +215,8 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, M_JOIN, f"{why}; rows of each stream, which look into the others, and no pairs")
         case Lookup():
             return _looked_up(node, runs)
+        case Unnest():
+            return Decision(runs, "Unnest", "each row repeated for its elements, rows or Arrow")
         case Select() | Project() | Ends() | AlterLifetime() | NumberRows():
             return Decision(runs, type(node).__name__, "pipelined, rows or Arrow")
         case _:

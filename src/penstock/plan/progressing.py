@@ -36,6 +36,7 @@ from penstock.plan.nodes import (
     Settle,
     Source,
     Union,
+    Unnest,
 )
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
@@ -55,7 +56,7 @@ def _attributes(node: Node) -> tuple[str, ...]:
     match node:
         case Source():
             return node.schema.attributes
-        case Select(input=below):
+        case Select(input=below) | Unnest(input=below):
             return progressing(below)
         case Distinct(input=below) if node.schema.lives is None:
             return progressing(below)
@@ -107,7 +108,9 @@ def _with_time_of_pairs(node: Node, expression: Expression) -> Expression:
 
 def _derived_column(node: Node, name: str) -> Expression | None:
     match node:
-        case Select(input=below):
+        case Unnest() if any(part.name == name for part in node.parts):
+            return None
+        case Select(input=below) | Unnest(input=below):
             return derived(below, Column(name, below.schema[name].type))
         case Lookup(input=below):
             own = {called: name for name, called in node.called.items()}
@@ -137,7 +140,9 @@ def distance(node: Node, name: str) -> tuple[str, int] | None:
     if name in progressing(node):
         return name, 0
     match node:
-        case Select(input=below):
+        case Unnest() if any(part.name == name for part in node.parts):
+            return None
+        case Select(input=below) | Unnest(input=below):
             return distance(below, name)
         case WindowAggregate(window=SlidingWindow() as window, keys=keys):
             if name == "window_start":
@@ -175,7 +180,7 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
     below = node.inputs[port]
     time = str(below.schema.time)
     match node:
-        case Select():
+        case Select() | Unnest():
             return above
         case Distinct() if node.schema.lives is None:
             return {**above, time: EVERY}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from penstock.model.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, DataType
 
-TEXT, NUMBERS, TIMES, CHOICE = "text", "numbers", "times", "choice"
+TEXT, NUMBERS, TIMES, CHOICE, NESTED = "text", "numbers", "times", "choice", "nested"
 Default = str | int
 
 
@@ -50,7 +50,7 @@ _OF_TEXT = (
     _text("lpad(text, length[, fill])", "text", "int", "text", defaults=(" ",)),
     _text("rpad(text, length[, fill])", "text", "int", "text", defaults=(" ",)),
     _text("repeat(text, times)", "text", "int"),
-    _text("reverse(text)", "text"),
+    _text("reverse(text or array)", "text"),
     _text("initcap(text)", "text"),
     _text("translate(text, characters, others)", "text", "text", "text"),
     _text("ltrim(text)", "text"),
@@ -132,6 +132,21 @@ _OF_CHOICE = (
     Scalar(CHOICE, "isnotnull(x)"),
 )
 
-SCALARS: tuple[Scalar, ...] = (*_OF_TEXT, *_OF_NUMBERS, *_OF_TIMES, *_OF_CHOICE)
+_OF_NESTED = (
+    Scalar(NESTED, "size(array or map)", also=("cardinality",)),
+    *(Scalar(NESTED, written) for written in (
+        "get(array, index)", "element_at(array or map, place or key)", "try_element_at(array or map, place or key)",
+        "array(value, …)", "map(key, value, …)", "struct(value [AS name], …)", "named_struct('name', value, …)",
+        "map_keys(map)", "map_values(map)", "map_entries(map)", "map_from_entries(array)", "map_contains_key(map, key)",
+        "array_contains(array, value)", "array_position(array, value)", "array_remove(array, value)",
+        "arrays_overlap(array, array)", "array_union(array, array)", "array_intersect(array, array)",
+        "array_except(array, array)", "array_distinct(array)", "array_min(array)", "array_max(array)",
+        "sort_array(array[, ascending])", "array_sort(array)", "array_compact(array)",
+        "array_join(array, separator[, for null])", "array_repeat(value, times)", "flatten(array)",
+        "slice(array, start, length)", "split(text, pattern[, limit])",
+    )),
+)  # fmt: skip
+
+SCALARS: tuple[Scalar, ...] = (*_OF_TEXT, *_OF_NUMBERS, *_OF_TIMES, *_OF_CHOICE, *_OF_NESTED)
 BY_NAME: dict[str, Scalar] = {name: s for s in SCALARS for name in (s.called, *s.also)}
 """By every name that queries may call them by."""

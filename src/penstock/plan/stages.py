@@ -27,7 +27,7 @@ from penstock.model.progress import Punctuated, Several
 from penstock.model.schema import Schema
 from penstock.plan.distribution import ANY, Distribution, Path, at_path, by_keys, follow, needed
 from penstock.plan.expressions import Expression, calls_users_code, columns_in, substitute
-from penstock.plan.nodes import Distinct, Lookup, Node, Project, Select, Source, Union, WindowAggregate
+from penstock.plan.nodes import Distinct, Lookup, Node, Project, Select, Source, Union, Unnest, WindowAggregate
 from penstock.plan.progressing import firsts
 
 
@@ -74,7 +74,7 @@ def _can_be_cut(node: Node) -> bool:
             return not (isinstance(progress, Several) or of_groups or by_arrival or max_ahead is not None)
         case Project() if node.maps_time or firsts(node):  # bounds are mapped where the plan is whole
             return False
-        case Select() | Project() | Lookup() | Union() | Distinct() | WindowAggregate():
+        case Select() | Project() | Lookup() | Unnest() | Union() | Distinct() | WindowAggregate():
             return True
         case _:
             return False
@@ -86,7 +86,7 @@ def _placed(node: Node, path: Path, plan: Node, found: dict[Path, Exchange]) -> 
     match node:
         case Source():
             return _Region(0)
-        case Select() | Project() | Lookup():
+        case Select() | Project() | Lookup() | Unnest():
             return below[0]
         case Union():
             return _united(path, below, found)

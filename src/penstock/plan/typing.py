@@ -39,7 +39,19 @@ def common_type(left: DataType, right: DataType) -> DataType | None:
         return decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
     if {left, right} == {DATE, TIMESTAMP}:
         return TIMESTAMP
-    return None
+    return _common_nested(left, right) if left.is_nested and left.name == right.name else None
+
+
+def _common_nested(left: DataType, right: DataType) -> DataType | None:
+    """Part by part; structs must have the same fields. Dates and times inside stay what they are: CAST one."""
+    same_names = [n.lower() for n, _ in left.parts] == [n.lower() for n, _ in right.parts]
+    parts: list[tuple[str, DataType]] = []
+    for (name, a), (_, b) in zip(left.parts, right.parts, strict=False):
+        common = None if {a, b} == {DATE, TIMESTAMP} else common_type(a, b)
+        if common is None or not same_names:
+            return None
+        parts.append((name, common))
+    return DataType(left.name, parts=tuple(parts)) if same_names else None
 
 
 def as_decimal(type_: DataType) -> DataType:
@@ -110,6 +122,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
     """Whether the three evaluators agree on this cast."""
     if source in (target, VOID):
         return True
+    if source.is_nested or target.is_nested:
+        return common_type(source, target) == target
     if target == STRING:
         return source.name in CASTABLE_TO_STRING
     if source == STRING:

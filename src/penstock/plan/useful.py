@@ -24,6 +24,7 @@ from penstock.plan.nodes import (
     RowNumber,
     Select,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from penstock.plan.windows import SlidingWindow
@@ -49,7 +50,7 @@ def useful_below(node: Node, above: Useful) -> Useful:
             return step, origin - shift
         case Project() if node.maps_time:
             return turns(dict(node.columns)[node.time])
-        case Select() | Project() | Lookup() | Union() | Merge() | Ends() | GroupAggregate():
+        case Select() | Project() | Lookup() | Unnest() | Union() | Merge() | Ends() | GroupAggregate():
             return above
         case _:
             return EVERY

@@ -23,7 +23,7 @@ from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.schema import TIMESTAMP, DataType
 from penstock.plan.expressions import USER, AggregateCall
 from penstock.plan.user_functions import RAISED, checked, raised, shown
-from penstock.reference.scalars import same, same_row
+from penstock.reference.scalars import same
 
 _BIGINT = 2**63
 _EXACT = Context(prec=100)
@@ -52,9 +52,11 @@ def aggregate(call: AggregateCall, values: Sequence[object], user: Mapping[str, 
         return len(values)
     present = [v for v in values if _counts(call, v)]
     if call.distinct:
-        present = list({same_row(v) if isinstance(v, tuple) else same(v): v for v in present}.values())
+        present = list({same(v): v for v in present}.values())
     if call.function == "count":
         return len(present)
+    if call.function in ("collect_list", "collect_set"):
+        return _collected(call, present)
     if not present:
         return None
     if call.function.startswith(USER):
@@ -93,10 +95,20 @@ def _further(call: AggregateCall, present: list[Any]) -> object:
             raise UnsupportedError("The reference does not know this aggregate.", got=call.function)
 
 
+def _collected(call: AggregateCall, present: list[Any]) -> tuple[object, ...]:
+    """Values by time, those of one time in order; or the distinct values in order."""
+    if call.function == "collect_list":
+        in_order = sorted(present, key=lambda pair: (pair[1], _order(pair[0])))
+        return tuple(value for value, _ in in_order)
+    return tuple(sorted({same(value): value for value in present}.values(), key=_order))
+
+
 def _counts(call: AggregateCall, value: object) -> bool:
     """Whether a row counts: none of its arguments is null; what is found by another may be."""
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or len(call.columns) == 1:  # an array is a tuple, too
         return value is not None
+    if call.function == "collect_list":
+        return value[0] is not None
     return value[1] is not None if call.function in ("min_by", "max_by") else None not in value
 
 
@@ -121,6 +133,8 @@ def _order(value: Any) -> Any:
     """A sort key that puts NaN last."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
+    if isinstance(value, tuple):  # part by part, null first
+        return tuple((part is not None, 0 if part is None else _order(part)) for part in value)
     return value
 
 

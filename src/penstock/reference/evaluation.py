@@ -30,6 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, cast
 
 from penstock.errors import EvaluationError, UnsupportedError, reason_of
 from penstock.model.batch import Row, rows_of
@@ -55,6 +56,7 @@ from penstock.plan.nodes import (
     Settle,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from penstock.reference.aggregates import aggregate
@@ -154,6 +156,8 @@ class _Evaluator:
                 return list(self._each(node, lambda row: row if self._holds(node, row) else None, late_too))
             case Project():
                 return list(self._each(node, lambda row: self._projected(node, row), late_too))
+            case Unnest():
+                return list(self._unnested(node, late_too))
             case Union():
                 both = [item for branch in node.branches for item in self.rows(branch, late_too=late_too)]
                 return sorted(both, key=lambda item: item.place)  # stable: one row in two branches comes in their order
@@ -205,6 +209,19 @@ class _Evaluator:
             else:
                 if result is not None:
                     yield Placed(place, result, life if lived else None)
+
+    def _unnested(self, node: Unnest, late_too: bool) -> Iterator[Placed]:
+        """Each row once for every element of its array, or every entry of its map, in their order."""
+        at, nothing = node.input.schema.index(node.column), (None,) * len(node.parts)
+        of_map = node.input.schema[node.column].type.name == "map"
+        for place, row, life in self.rows(node.input, late_too=late_too):
+            own = tuple(row[i] for i in node.kept)
+            elements = cast("tuple[Any, ...]", row[at] or ())
+            for number, element in enumerate(elements):
+                told = (number,) if node.place else ()
+                yield Placed(place, (*own, *told, *(element if of_map else (element,))), life)
+            if not elements and node.outer:
+                yield Placed(place, (*own, *nothing), life)
 
     def _bury(self, node: Node, reason: str, row: str) -> None:
         streams = dict.fromkeys(n.name for n in node.walk() if isinstance(n, Source))

@@ -62,6 +62,8 @@ def same(value: object) -> object:
         if math.isnan(value):
             return "NaN", None
         return value + 0.0  # -0.0 becomes 0.0
+    if isinstance(value, tuple):  # of a nested type: part by part
+        return "nested", *(same(part) for part in value)
     return value
 
 

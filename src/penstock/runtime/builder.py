@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.errors import EvaluationError, UnsupportedError
 from penstock.model.batch import Batch, Row
+from penstock.model.nested import column_of
 from penstock.model.progress import PerSource, Punctuated, Several, Single
 from penstock.model.schema import DataType, Schema
 from penstock.model.time import Domain
@@ -41,6 +42,7 @@ from penstock.operators.relational.project import ProjectOperator
 from penstock.operators.relational.select import SelectOperator
 from penstock.operators.relational.settle import SettleOperator
 from penstock.operators.relational.stretches import StretchesOperator
+from penstock.operators.relational.unnest import UnnestOperator
 from penstock.operators.windows.sliding import Sliding
 from penstock.plan import cost
 from penstock.plan.aggregates import record_of
@@ -64,6 +66,7 @@ from penstock.plan.nodes import (
     Settle,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from penstock.plan.physical import Physical
@@ -105,6 +108,9 @@ class Builder:
                 return SelectOperator(node.schema, by_rows, _mask(self._by_column(predicate, below)), planned.unread)
             case Project():
                 return self._project(node)
+            case Unnest():
+                column = node.input.schema.index(node.column)
+                return UnnestOperator(node.schema, column, node.kept, outer=node.outer, place=node.place)
             case Union(branches=branches):
                 return MeldOperator(node.schema, len(branches), [b.schema for b in branches])
             case Merge():
@@ -372,6 +378,4 @@ def _column(
         if result is not None:
             return result if isinstance(result, pa.ChunkedArray) else pa.chunked_array([result])
     values = [by_row(row) for row in batch.rows]
-    if type_.name == "timestamp":
-        return pa.chunked_array([pa.array(values, pa.int64()).cast(type_.arrow)])
-    return pa.chunked_array([pa.array(values, type_.arrow)])
+    return pa.chunked_array([column_of(values, type_)])

@@ -22,6 +22,7 @@ from penstock.plan.fitting import overflow
 from penstock.plan.like import ESCAPE, linear_expression_of
 from penstock.plan.typing import common_type
 from penstock.runtime.column_decimals import decimal_column, keeps_digits
+from penstock.runtime.column_nested import ALWAYS_THERE, NESTED_FORMS
 from penstock.runtime.column_scalars import COLUMN_FORMS, HARMLESS, ColumnFunction, NotColumnar
 from penstock.runtime.few_values import column_of_text, once_each
 
@@ -30,7 +31,21 @@ _CHECKED = {"add": "add_checked", "subtract": "subtract_checked", "multiply": "m
 _COMPARE = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
 _TEXT = {"lower": "utf8_lower", "upper": "utf8_upper", "length": "utf8_length"}
 _HARMLESS = frozenset(
-    {*_COMPARE, *_TEXT, *HARMLESS, "and", "or", "not", "is_null", "in", "like", "coalesce", "concat", "case"}
+    {
+        *_COMPARE,
+        *_TEXT,
+        *HARMLESS,
+        *ALWAYS_THERE,
+        "and",
+        "or",
+        "not",
+        "is_null",
+        "in",
+        "like",
+        "coalesce",
+        "concat",
+        "case",
+    }
 )
 
 
@@ -59,7 +74,13 @@ def _of_rows(expression: Expression, schema: Schema, of_part: Form) -> ColumnFun
         case Call(name=name, args=args, type=type_):
             if name in ("and", "or", "coalesce", "case") and not all(_is_harmless(a) for a in args[1:]):
                 return None
-            if (any(a.type.is_decimal for a in args) or type_.is_decimal) and not keeps_digits(expression):
+            if any(t.is_nested for t in (type_, *(a.type for a in args))) and name not in ("is_null", *NESTED_FORMS):
+                return None
+            if (
+                name not in NESTED_FORMS
+                and (any(a.type.is_decimal for a in args) or type_.is_decimal)
+                and not keeps_digits(expression)
+            ):
                 return None
             if any(a.type == VOID for a in args) and name not in ("and", "or", "not", "is_null", "case"):
                 return None  # Arrow's functions know no untyped null
@@ -104,6 +125,8 @@ def _scalar(value: object, type_: DataType) -> pa.Scalar:
 
 def _call(name: str, call: Call, parts: list[ColumnFunction]) -> ColumnFunction | None:
     types = [a.type for a in call.args]
+    if name in NESTED_FORMS:
+        return NESTED_FORMS[name](call, parts)
     if keeps_digits(call):
         return decimal_column(call, parts)
     if name in _COMPARE:

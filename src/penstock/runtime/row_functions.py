@@ -150,7 +150,7 @@ class RowCode:
     def _value(self, call: Call, values: list[str]) -> str:
         name, type_ = call.name, call.type
         kinds = [a.type for a in call.args]
-        if name in _COMPARE and not any(k.is_fractional for k in kinds):
+        if name in _COMPARE and not any(k.is_fractional or k.is_nested for k in kinds):
             return f"{values[0]} {_COMPARE[name]} {values[1]}"
         if name in _ARITHMETIC and type_.is_integer:
             limit, result = 1 << (type_.bits - 1), self._temporary()
@@ -160,6 +160,8 @@ class RowCode:
             return f"{values[0]} {_ARITHMETIC[name]} {values[1]}"
         if name in _SEARCHES and isinstance(pattern := call.args[1], Literal) and isinstance(pattern.value, str):
             return f"{self.name(_SEARCHES[name](pattern.value))}({values[0]})"
+        if name == "field":
+            return f"{values[0]}[{values[1]}]"
         function = STRICT[name]
         if name == "cast" and kinds[0].name == "timestamp" and type_.name == "string":
             function = _timestamp_to_string
@@ -171,7 +173,8 @@ class RowCode:
 
 def _is_plain_list(args: Sequence[Expression]) -> bool:
     """Whether the options of IN are constants that are equal when Python says so; NaN is not."""
-    return all(isinstance(o, Literal) for o in args[1:]) and not any(a.type.is_fractional for a in args)
+    special = any(a.type.is_fractional or a.type.is_nested for a in args)
+    return all(isinstance(o, Literal) for o in args[1:]) and not special
 
 
 def _timestamp_to_string(args: list[Any], type_: DataType) -> str:

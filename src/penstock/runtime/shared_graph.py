@@ -31,7 +31,7 @@ from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.completeness import last_incomplete
 from penstock.plan.identity import canonical, digest
-from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, WindowAggregate, window_fields
+from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, Unnest, WindowAggregate, window_fields
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.plan.useful import EVERY, Useful, useful_below, useful_to_any
@@ -146,7 +146,7 @@ class SharedGraph(Graph):
                 return following - 1 if following else MIN_TICK
             case NumberRows() if found is not None:
                 return last_incomplete(planned.inputs[0], self._seen)
-            case Select() | Project() | Union():
+            case Select() | Project() | Unnest() | Union():
                 return None
             case WindowAggregate() if found is None:
                 found = self._serving(planned)
@@ -180,7 +180,7 @@ class SharedGraph(Graph):
         if isinstance(planned.node, Source):
             self._take_over(made)
         else:
-            made.keeps_last = not isinstance(planned.node, Select | Project | Union)
+            made.keeps_last = not isinstance(planned.node, Select | Project | Unnest | Union)
             made.last_given = MIN_TICK if last is None else last
         self._known[key] = made
         return made

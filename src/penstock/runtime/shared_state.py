@@ -16,7 +16,7 @@ from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.state import MemoryPages, open_snapshot, seal_snapshot
 from penstock.plan.fingerprint import check, describe
 from penstock.plan.identity import identities
-from penstock.plan.nodes import AlterLifetime, Ends, Node, Project, Select
+from penstock.plan.nodes import AlterLifetime, Ends, Node, Project, Select, Unnest
 from penstock.plan.physical import Physical
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
@@ -44,7 +44,7 @@ def snapshot_of(graph: SharedGraph, plans: Mapping[str, Node]) -> bytes:
 
 def _stateless(plans: Mapping[str, Node]) -> set[str]:
     """The identities of nodes without state: these may come and go."""
-    kinds = Select | Project | Ends | AlterLifetime
+    kinds = Select | Project | Unnest | Ends | AlterLifetime
     return {k.identity for plan in plans.values() for k in identities(plan) if isinstance(k.node, kinds)}
 
 

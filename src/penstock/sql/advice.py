@@ -10,18 +10,27 @@ from penstock.plan.scalars import BY_NAME
 
 _CLOCK = "a query has no clock: use the stream's time"
 _CHANCE = "a query gives the same answer whenever it runs: give the rows a column for it"
-_ARRAYS = "there are no arrays: take a part of a text with split_part(text, separator, n)"
-_NESTED = "there are no arrays, maps and structs: give the stream a column for each part"
+_ARRAYS = "take one match with regexp_extract, or parts with split(text, pattern)"
+_LAMBDAS = "functions of functions are not supported: explode the array, or register a Python function"
+_NESTED = "explode the array, or register a Python function with flow.function(…)"
 _CASE = "write CASE x WHEN … THEN … END"
 
 _INSTEAD: dict[str, str] = {
     **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "today"), _CLOCK),
     **dict.fromkeys(("rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id"), _CHANCE),
-    **dict.fromkeys(("split", "regexp_extract_all", "sentences"), _ARRAYS),
+    **dict.fromkeys(("regexp_extract_all", "sentences"), _ARRAYS),
     **dict.fromkeys(
-        ("array", "map", "struct", "named_struct", "explode", "posexplode", "inline", "size", "cardinality",
-         "element_at", "array_contains", "array_join", "sort_array", "flatten", "transform", "filter", "map_keys",
-         "map_values", "sequence", "str_to_map", "arrays_zip"),
+        ("transform", "filter", "exists", "forall", "aggregate", "reduce", "zip_with", "map_filter", "map_zip_with",
+         "transform_keys", "transform_values"),
+        _LAMBDAS,
+    ),
+    **dict.fromkeys(
+        ("explode", "explode_outer", "posexplode", "posexplode_outer"),
+        "it stands by itself in the select list, or in LATERAL VIEW explode(…) t AS x",
+    ),
+    **dict.fromkeys(
+        ("inline", "inline_outer", "stack", "sequence", "str_to_map", "arrays_zip", "map_concat", "map_from_arrays",
+         "array_insert", "array_append", "array_prepend"),
         _NESTED,
     ),
     **dict.fromkeys(("from_json", "json_tuple", "schema_of_json", "get_json"), "write get_json_object(text, '$.name')"),
@@ -60,7 +69,8 @@ _KINDS: dict[type[exp.Expr], str] = {
     exp.BitwiseLeftShift: "write shiftleft(x, n)",
     exp.BitwiseRightShift: "write shiftright(x, n)",
     exp.Overlay: "write concat of left and substring",
-    exp.Bracket: _NESTED,
+    exp.Transform: _LAMBDAS,
+    exp.Lambda: _LAMBDAS,
     exp.Escape: "a backslash escapes % and _ in LIKE",
     exp.SimilarTo: "write text RLIKE 'pattern'",
     exp.Any: "write x IN (SELECT …), or EXISTS (SELECT 1 FROM … WHERE …)",

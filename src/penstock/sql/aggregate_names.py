@@ -29,16 +29,12 @@ CALLED = (RECORD_NAMES.keys() - set(OWN_NODES)) | SAID_OTHERWISE
 WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 """What may stand after an aggregate."""
 
-_NO_ARRAYS = "there are no arrays yet; SELECT the rows themselves, or register an aggregate with flow.aggregate(…)"
 _EXACT = "every engine must give the same answer, so it is exact: write "
 REFUSED: dict[str, str] = {
-    **dict.fromkeys(("collect_list", "collect_set", "array_agg"), _NO_ARRAYS),
     **dict.fromkeys(("percentile_approx", "approx_percentile"), f"{_EXACT}percentile(x, share)"),
     "approx_count_distinct": f"{_EXACT}count(DISTINCT x)",
     "percentile_disc": "write percentile(x, share), which goes in a straight line between two values",
-    **dict.fromkeys(
-        ("string_agg", "listagg"), "SELECT the texts themselves, or register an aggregate with flow.aggregate(…)"
-    ),
+    **dict.fromkeys(("string_agg", "listagg"), "write array_join(collect_list(text), separator)"),
     **dict.fromkeys(("skewness", "kurtosis"), "write variance, or register an aggregate with flow.aggregate(…)"),
     **dict.fromkeys(
         ("grouping", "grouping_id"), "it stands in a SELECT with GROUP BY ROLLUP(…), CUBE(…) or GROUPING SETS (…)"

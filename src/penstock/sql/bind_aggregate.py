@@ -27,6 +27,7 @@ from penstock.plan.expressions import USER, AggregateCall, Call, Column, Express
 from penstock.plan.typing import converted
 from penstock.sql.aggregate_names import REFUSED, WRAPPERS, aggregate_name, inner_call
 from penstock.sql.bind_expression import ExpressionBinder
+from penstock.sql.bind_nested import comparable
 from penstock.sql.naming import fresh
 
 _FIRST = frozenset({"first", "first_value"})
@@ -192,6 +193,11 @@ class AggregateBinder:
                         "percentile_cont has no values.", said.node, hint="write percentile(x, share)"
                     )
                 return _Meant("percentile", (self.below.bind(said.order),), said.distinct, self._share(share))
+            case "collect_list":
+                (collected,) = self._bound(said, 1)
+                if said.distinct:
+                    return _Meant("collect_set", (collected,))
+                return _Meant(function, (collected, self.time()))
             case "mode" if said.order is not None:
                 self._taken(said, 0)
                 return _Meant("mode", (self.below.bind(said.order),), said.distinct)
@@ -269,6 +275,10 @@ class AggregateBinder:
         if record is None:
             return self.catalog.aggregates[meant.function.removeprefix(USER)][1]
         argument = meant.arguments[0].type if meant.arguments else None
+        by = meant.arguments[1:] if meant.function in ("min_by", "max_by") else meant.arguments
+        if meant.distinct or meant.function not in _UNCOMPARED:
+            for compared in meant.arguments if meant.distinct else by:
+                comparable(self.below, compared.type, said.node)
         found = record.type_of(argument)
         if found is None:
             raise self._not_for(said, argument)
@@ -290,6 +300,10 @@ class AggregateBinder:
                 meant.share,
             )  # fmt: skip
         return Column(self.calls[meant].name, type_)
+
+
+_UNCOMPARED = frozenset({"count", "collect_list"})
+"""Aggregates that do not compare their values."""
 
 
 def _is_there(value: Expression) -> Expression:

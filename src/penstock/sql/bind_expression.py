@@ -25,6 +25,7 @@ from penstock.plan.typing import arithmetic_type, common_type, converted
 from penstock.sql.advice import advice_on
 from penstock.sql.bind_constant import CONSTANTS, date, timestamp
 from penstock.sql.bind_function import FUNCTIONS
+from penstock.sql.bind_nested import comparable
 from penstock.sql.bind_times import interval_ticks
 from penstock.sql.dialect import NESTING
 from penstock.sql.reading import Reading, shown
@@ -199,6 +200,9 @@ class ExpressionBinder:
         if right.type == DATE and isinstance(left, Literal) and left.type == STRING:
             return date(self, left, node), right
         common = common_type(left.type, right.type)
+        if common is not None and common.is_nested:
+            comparable(self, common, node)
+            return converted(left, common), converted(right, common)
         if common is None:
             raise self.error(
                 "These types cannot be compared.", node, got=f"{left.type} and {right.type}", hint="CAST one of them"
@@ -329,7 +333,10 @@ class ExpressionBinder:
 
     def string(self, node: exp.Expr) -> Expression:
         """An expression that must be text."""
-        bound = self.bind(node)
+        return self.text(self.bind(node), node)
+
+    def text(self, bound: Expression, node: exp.Expr) -> Expression:
+        """What a node was bound to, if it is text."""
         if bound.type not in (STRING, VOID):
             raise self.error(
                 "Text is expected.", node, got=f"{shown(node)} of type {bound.type}", hint="CAST(… AS STRING)"

@@ -17,6 +17,7 @@ from penstock.sql.advice import advice
 from penstock.sql.aggregate_names import REFUSED
 from penstock.sql.bind_cast import cast
 from penstock.sql.bind_named import located, matched, named_function, whole
+from penstock.sql.bind_nested import bracket, concatenated, dot
 from penstock.sql.bind_times import PARTS, bare_interval, extraction, time_part, truncation
 from penstock.sql.window_names import what_to_write
 
@@ -61,7 +62,7 @@ def matching_operator(binder: ExpressionBinder, node: exp.Expr) -> Expression:
 
 
 def concatenation(binder: ExpressionBinder, node: exp.Expr) -> Expression:
-    """`concat`, texts side by side, and the operator of two bars: null if a part is."""
+    """`concat` of texts or of arrays, texts side by side, and the operator of two bars: null if a part is."""
     reading = binder.reading
     reading.value(node, "safe")  # whether other dialects convert the parts; here they must be text
     reading.value(node, "coalesce")
@@ -79,7 +80,10 @@ def concatenation(binder: ExpressionBinder, node: exp.Expr) -> Expression:
         operands = reading.parts(node, "expressions")
     if not operands:
         raise binder.error("Something is missing here.", node)
-    return Call("concat", tuple(binder.string(o) for o in operands), STRING)
+    values = [binder.bind(o) for o in operands]
+    if any(v.type.name == "array" for v in values):
+        return concatenated(binder, values, node)
+    return Call("concat", tuple(binder.text(v, o) for v, o in zip(values, operands, strict=True)), STRING)
 
 
 def substring(binder: ExpressionBinder, node: exp.Expr) -> Expression:
@@ -171,5 +175,7 @@ FUNCTIONS: dict[type[exp.Expr], Callable[[ExpressionBinder, exp.Expr], Expressio
     exp.Cast: cast,
     exp.TryCast: cast,
     exp.Anonymous: called_by_name,
+    exp.Dot: dot,
+    exp.Bracket: bracket,
 }
 """What binds a function, by the kind of its node."""

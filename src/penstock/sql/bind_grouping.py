@@ -44,6 +44,7 @@ from penstock.plan.windows import AnyWindow, PartitionedWindow, SlideByTupleWind
 from penstock.sql.aggregate_names import REFUSED, aggregate_name
 from penstock.sql.bind_aggregate import AggregateBinder
 from penstock.sql.bind_expression import ExpressionBinder
+from penstock.sql.bind_nested import comparable
 from penstock.sql.bind_window import WindowBinder, is_of_window, window_of_keys
 from penstock.sql.clause import ClauseNode
 from penstock.sql.grouping_sets import GroupingSets, Keys
@@ -151,6 +152,7 @@ class GroupingBinder:
             if self.scope.is_star(source):
                 raise self.reading.error("GROUP BY takes columns and expressions.", source, got="*")
             bound = binder.bind(source)
+            comparable(binder, bound.type, source)
             if bound not in self.grouping.known:
                 self.grouping.known.append(bound)
             if any(key is each for each in own):

@@ -18,6 +18,7 @@ from penstock.plan.scalars import BY_NAME, Scalar
 from penstock.plan.typing import arithmetic_type, converted, rounded_type
 from penstock.sql.bind_cast import cast_to
 from penstock.sql.bind_constant import date
+from penstock.sql.bind_nested import RULES
 from penstock.sql.bind_times import UNITS_OF_DATES, extracted, moment, unit_named
 from penstock.sql.reading import shown
 
@@ -34,10 +35,12 @@ def named_function(binder: ExpressionBinder, node: exp.Expr, name: str, args: Ar
     if scalar is None:
         return None
     if scalar.returns is None:
-        least, most, rule = _RULES[scalar.called]
+        least, most, rule = _RULES.get(scalar.called) or RULES[scalar.called]
         _check_count(binder, node, scalar, args, least, most)
         return rule(binder, node, args)
     _check_count(binder, node, scalar, args, len(scalar.takes) - len(scalar.defaults), len(scalar.takes))
+    if name == "reverse" and (array := binder.bind(args[0])).type.name == "array":
+        return Call("array_reverse", (array,), array.type)
     values = [argument(binder, arg, kind) for arg, kind in zip(args, scalar.takes, strict=False)]
     for kind, default in list(zip(reversed(scalar.takes), reversed(scalar.defaults), strict=False))[::-1]:
         if len(values) < len(scalar.takes):

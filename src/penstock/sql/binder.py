@@ -28,7 +28,10 @@ from penstock.sql.bind_expression import SUB_QUERIES, ExpressionBinder
 from penstock.sql.bind_grouping_sets import bind_grouping
 from penstock.sql.bind_join import JoinBinder
 from penstock.sql.bind_lookup import refuse_table, streams_first
+from penstock.sql.bind_nested import MAPS_AS_KEYS
 from penstock.sql.bind_row_number import RowNumberBinder, numbering_among
+from penstock.sql.bind_unnest import has_generator, is_lateral, refuse_beside_joins, with_elements
+from penstock.sql.bind_unnest import taken_apart as taken_apart_in
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
 from penstock.sql.dialect import NESTING, room_to_recurse
@@ -44,6 +47,7 @@ from penstock.sql.naming import (
     unique,
 )
 from penstock.sql.operands import Operand
+from penstock.sql.paths import untangle
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
 from penstock.sql.refusals import instead_of, instead_of_query
@@ -53,7 +57,7 @@ from penstock.sql.tokens import check_shape, parse
 from penstock.sql.window_functions import clause_of, window_call
 
 _NO_MEANING = {
-    "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "laterals": "LATERAL VIEW", "qualify": "QUALIFY",
+    "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET", "qualify": "QUALIFY",
     "windows": "WINDOW", "distribute": "DISTRIBUTE BY", "sort": "SORT BY", "cluster": "CLUSTER BY",
 }  # fmt: skip
 MOST_STEPS = 2000
@@ -186,7 +190,7 @@ class _Binder:
         shared = times.pop() if len(times) == 1 else -1
         aligned = [_aligned(side, [f.name for f in first.visible], types, shared) for side in sides]
         union = Union(tuple(x for side in aligned for x in (side.branches if isinstance(side, Union) else (side,))))
-        return Distinct(union) if distinct else union
+        return self._without_duplicates(union, tree) if distinct else union
 
     # FROM
 
@@ -220,6 +224,7 @@ class _Binder:
             raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
         relation = self.reading.need(from_, "this")
         scope, wanted, alone = self._read(tree, relation, named)
+        self._with_laterals(tree, scope, alone)
         group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
         clause = self._clause([*items, *([] if alone is None else [alone])], group)
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
@@ -239,6 +244,11 @@ class _Binder:
             wanted = [binder.predicate(self.reading.need(where, "this"))]
         if wanted:
             scope.node = first_only(Select(scope.node, conjunction(wanted)))
+        taken = has_generator(items)
+        if taken is not None and (aggregates or window is not None or numbering is not None):
+            raise self.error("Rows cannot be taken apart beside aggregates.", taken, hint="explode in a sub-query")
+        if taken is not None:
+            items = taken_apart_in(items, scope, binder)
         if numbering is not None:
             result = RowNumberBinder(scope, items, numbering, window, binder, self.reading).bind()
         elif aggregates or window is not None:
@@ -246,7 +256,24 @@ class _Binder:
         else:
             result = self._projection(items, scope, binder)
         distinct = self.reading.part(tree, "distinct")
-        return Distinct(result) if distinct is not None else result
+        return result if distinct is None else self._without_duplicates(result, distinct)
+
+    def _without_duplicates(self, node: Node, tree: exp.Expr) -> Node:
+        for field in node.schema.visible:
+            if field.type.holds_map:
+                raise self.error("Maps cannot be compared.", tree, got=str(field), hint=MAPS_AS_KEYS)
+        return Distinct(node)
+
+    def _with_laterals(self, tree: exp.Select, scope: Scope, alone: exp.Expr | None) -> None:
+        """Put the elements of arrays beside the rows, as FROM says."""
+        joined = [join for join in self.reading.parts(tree, "joins") if is_lateral(join)]
+        laterals = [*joined, *self.reading.parts(tree, "laterals")]
+        if alone is None or len(joined) < len(tree.args.get("joins") or ()):
+            refuse_beside_joins(laterals, self.reading)
+        for lateral in laterals:
+            with_elements(scope, lateral, self.catalog)
+        if laterals:
+            untangle(_parts_of(tree), [scope])
 
     def _read(
         self, tree: exp.Select, first: exp.Expr, named: dict[str, Node]
@@ -255,10 +282,13 @@ class _Binder:
 
         And the one stream that it reads, whose window is that of the SELECT; None where streams are joined.
         """
-        joins, where = self.reading.parts(tree, "joins"), self.reading.part(tree, "where")
+        where = self.reading.part(tree, "where")
+        joins = [join for join in self.reading.parts(tree, "joins") if not is_lateral(join)]
         plain, asked = ([], []) if where is None else taken_apart(self.reading.need(where, "this"), self.reading)
         if not joins and not asked:
-            return refuse_table(self._relation(first, named), first, self.reading), None, first
+            scope = refuse_table(self._relation(first, named), first, self.reading)
+            untangle(_parts_of(tree), [scope])
+            return scope, None, first
         operands = [self._operand(first, named)]
         for join in joins:
             kind, right = JoinBinder.kind_of(self.reading, join), self.reading.need(join, "this")
@@ -267,6 +297,7 @@ class _Binder:
             kind = "anti" if sub.negated else "semi"
             operands.append(replace(self._operand(sub.relation, named), kind=kind, join=sub.tree, asked=sub))
         operands = streams_first(operands, self.reading)
+        untangle(_parts_of(tree), [operand.scope for operand in operands])
         alone = operands[0].tree if all(operand.is_table for operand in operands[1:]) else None
         scope, rest = JoinBinder(self.catalog, self.reading, operands).bind(plain)
         scope.node = hinted(scope.node, tree, self.reading)
@@ -339,6 +370,12 @@ class _Binder:
         ]:
             return scope.node
         return projected(scope.node, columns)
+
+
+def _parts_of(tree: exp.Select) -> list[exp.Expr | None]:
+    """The parts of a SELECT that name columns, but for what it reads."""
+    conditions = [join.args.get("on") for join in tree.args.get("joins") or ()]
+    return [*tree.expressions, *conditions, *(tree.args.get(arg) for arg in ("where", "group", "having"))]
 
 
 def _with_ends(node: Node, parts: Sequence[exp.Expr | None]) -> Node:

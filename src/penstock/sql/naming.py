@@ -51,6 +51,8 @@ def item_name(
             return bound.name
         # A group key of an inner window beside the columns of the outer one.
         return f"group_{item.name.lower()}" if item.name.lower() in WINDOW_FIELDS else str(item.name)
+    if isinstance(item, exp.Dot):
+        return str(item.expression.name)
     item = inner_call(item)
     if isinstance(item, exp.Any):
         return "any"

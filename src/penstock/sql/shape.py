@@ -75,6 +75,8 @@ class _Shape(ShapeOfExpressions):
         self.relation()
         while self.joins():
             pass
+        while self.take(TokenType.LATERAL):
+            self.view()
         if self.take(TokenType.WHERE):
             self.expression()
         if self.take(TokenType.GROUP_BY):
@@ -82,8 +84,30 @@ class _Shape(ShapeOfExpressions):
         if self.take(TokenType.HAVING):
             self.expression()
 
+    def view(self) -> None:
+        """The rest of LATERAL VIEW: a call, what its rows are called, and their columns."""
+        self.expect(TokenType.VIEW, "VIEW")
+        self.take(TokenType.OUTER)
+        self.call()
+        self.name("A name is expected after the call.", "write LATERAL VIEW explode(a) t AS x")
+        if self.take(TokenType.ALIAS):
+            self.each(self.name)
+
+    def elements(self) -> bool:
+        """UNNEST or LATERAL and a call, with names; False if there is none."""
+        if not (self.take(TokenType.LATERAL) or self.kind() == TokenType.UNNEST):
+            return False
+        self.call()
+        if self.take(TokenType.ALIAS) or self.kind() in _STREAM_ALIASES:
+            self.name()
+            if self.kind() == TokenType.L_PAREN:
+                self.inside(lambda: self.each(self.name))
+        return True
+
     def relation(self) -> None:
         """An operand of FROM and its window clause."""
+        if self.elements():
+            return
         self.streams()
         if self.window() and self.kind() == TokenType.COMMA and self.kind(1) in (None, TokenType.WHERE):
             self.at += 1  # as the papers write it
@@ -114,7 +138,11 @@ class _Shape(ShapeOfExpressions):
             return
         self.expression()
         windowed = self.window()
-        self.alias(_ALIASES)
+        if self.kind() == TokenType.ALIAS and self.kind(1) == TokenType.L_PAREN:
+            self.at += 1
+            self.inside(lambda: self.each(self.name))
+        else:
+            self.alias(_ALIASES)
         if not windowed:
             self.window()
 

@@ -180,6 +180,18 @@ class ShapeOfExpressions(ABC):
             self.at += 2
         elif not self.take(TokenType.NUMBER, TokenType.RAW_STRING, *_CONSTANTS):
             self.column()
+        self.access()
+
+    def access(self) -> None:
+        """Parts of what stands before: an index or a key in brackets, a field after a dot."""
+        while True:
+            if self.take(TokenType.L_BRACKET):
+                self.expression()
+                self.expect(TokenType.R_BRACKET, "A closing bracket")
+            elif self.take(TokenType.DOT):
+                self.word_or_name("A name is expected after the dot.")
+            else:
+                return
 
     def column(self) -> None:
         """A name, with others before it."""
@@ -238,8 +250,14 @@ class ShapeOfExpressions(ABC):
             self.at += 1
             return
         self.take(TokenType.ALL, TokenType.DISTINCT)
-        self.each(self.expression)
+        self.each(self.value)
         nulls(self)
+
+    def value(self) -> None:
+        """An argument, which may have a name: `struct(v AS w)`."""
+        self.expression()
+        if self.take(TokenType.ALIAS):
+            self.word_or_name("A name is expected after AS.")
 
     def cast(self) -> None:
         """What stands in CAST."""

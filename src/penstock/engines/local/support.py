@@ -8,6 +8,7 @@ SUPPORT: dict[str, Support] = {
     "select": Support("rows or Arrow, by the batch"),
     "project": Support("rows or Arrow, by the batch"),
     "user function": Support("called per row"),
+    "explode": Support("rows repeated, rows or Arrow"),
     "union": Support("Meld"),
     "join": Support("OA-Join: sorted runs on both sides, a batch at a time; of several streams also MJoin"),
     "as-of join": Support("As-of join: the latest rows of each key, in sorted runs or by key"),

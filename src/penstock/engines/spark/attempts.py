@@ -24,6 +24,8 @@ from penstock.engines.spark.columns import any_of, apply, leaf
 from penstock.engines.spark.scalar_columns import FORMS
 from penstock.engines.spark.types import spark_type
 from penstock.errors import reason_of
+from penstock.model.convert import convert
+from penstock.model.nested import shown_as
 from penstock.model.schema import DataType, Field, Schema
 from penstock.plan import expressions as e
 from penstock.plan.catalog import UserFunction
@@ -73,7 +75,7 @@ class Attempts:
     def _python(self, call: e.Call, args: list[Attempt]) -> Attempt:
         name = f"__made{len(self.prepared)}"
         is_time = call.type.name == "timestamp"
-        type_ = "bigint" if is_time else str(call.type)
+        type_ = "bigint" if is_time else spark_type(call.type)
         called = _Called(call, {n: f.function for n, f in self.functions.items()})
 
         def made(*values: Any) -> tuple[Any, str | None]:
@@ -98,16 +100,25 @@ class _Called:
     call: e.Call
     functions: Mapping[str, Callable[..., object]]
     compiled: RowFunction | None = None
+    types: Sequence[DataType] = ()
 
     def __call__(self, values: tuple[Any, ...]) -> tuple[Any, str | None]:
         if self.compiled is None:
             fields = tuple(Field(f"a{i}", a.type) for i, a in enumerate(self.call.args))
             args = tuple(e.Column(f.name, f.type) for f in fields)
+            self.types = [a.type for a in self.call.args]
             self.compiled = row_function(e.Call(self.call.name, args, self.call.type), Schema(fields), self.functions)
         try:
-            return self.compiled(values), None
+            given = tuple([_taken(v, t) if t.is_nested else v for v, t in zip(values, self.types, strict=True)])
+            made = self.compiled(given)
+            return shown_as(made, self.call.type) if self.call.type.is_nested else made, None
         except Exception as error:  # whatever the values or a user's code did
             return None, reason_of(error)
+
+
+def _taken(value: Any, type_: DataType) -> Any:
+    """A nested value of Spark's as rows have it."""
+    return None if value is None else convert(value, type_)
 
 
 # When arguments that fail make a call fail
@@ -173,6 +184,8 @@ _RULES: dict[str, Callable[[Sequence[Attempt]], Column | None]] = {
     "greatest": _every,
     "least": _every,
     "concat_ws": _every,
+    "array": _every,
+    "struct": _every,
 }
 
 

@@ -42,6 +42,7 @@ from penstock.plan.nodes import (
     Select,
     Source,
     Union,
+    Unnest,
     WindowAggregate,
 )
 from penstock.plan.physical import Physical
@@ -93,6 +94,8 @@ class BatchLowering:
                 sound = rows if failed is None else rows.filter(~failed)
                 names = [name for name, _ in node.columns]
                 return sound.select(*[v.value.alias(n) for v, n in zip(values, names, strict=True)])
+            case Unnest():
+                return self._unnested(planned, node)
             case Union():
                 return reduce(DataFrame.union, map(self.lower, planned.inputs))
             case Merge():
@@ -111,6 +114,13 @@ class BatchLowering:
                 return grouped(self._below(planned), node)
             case _:
                 raise UnsupportedError("Spark has no native operator for this.", where=node.label)
+
+    def _unnested(self, planned: Physical, node: Unnest) -> DataFrame:
+        """One row for each element; Spark numbers them from 0 as well."""
+        names = [node.input.schema.names[i] for i in node.kept]
+        called = f"{'pos' if node.place else ''}explode{'_outer' if node.outer else ''}"
+        made = getattr(F, called)(F.col(f"`{node.column}`")).alias(*node.names)
+        return self._below(planned).select(*[f"`{name}`" for name in names], made)
 
     def _below(self, planned: Physical) -> DataFrame:
         (below,) = planned.inputs

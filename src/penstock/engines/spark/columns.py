@@ -73,7 +73,12 @@ def apply(call: e.Call, parts: list[Column]) -> Column:
         return utc.truncated(str(args[0].value), parts[1])
     if name == "like":
         return _like(parts, args[1])
-    return _call(name, parts, str(call.type))
+    if name == "array":
+        return F.array(*parts).cast(spark_type(call.type))
+    if name == "struct":
+        fields = zip(parts, call.type.parts, strict=True)
+        return F.struct(*[part.alias(own) for part, (own, _) in fields])
+    return _call(name, parts, spark_type(call.type))
 
 
 def _literal(value: Any, type_: DataType) -> Column:

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.batch import Batch, Row, rows_of
+from penstock.model.nested import values_of
 from penstock.model.schema import Schema
+from penstock.model.values import canonical
 from penstock.plan.distribution import Distribution
 from penstock.plan.expressions import Expression
 from penstock.runtime.column_functions import column_function
@@ -84,7 +86,7 @@ def _hashes(
                 column = None
         if column is None or isinstance(column, pa.Scalar):
             values = [routed(row) for row in batch.rows]
-            if by_text:
+            if by_text or pa.types.is_nested(arrow):
                 return hash_values(values)
             column = pa.array(values, arrow)
         return hash_column(column)
@@ -102,13 +104,15 @@ def _hashes(
 
 def hash_values(values: Sequence[object]) -> np.ndarray:
     """A hash per value that does not depend on the process: equal values must meet in one bucket, nulls and NaN too."""
-    texts = np.array(["\0" if v is None else str(v + 0.0 if isinstance(v, float) else v) for v in values], dtype=object)
+    texts = np.array(["\0" if v is None else str(canonical(v)) for v in values], dtype=object)
     hashed: np.ndarray = pd.util.hash_array(texts, categorize=False)
     return hashed
 
 
 def _hash_texts(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """The hashes of a column's values as text: each distinct value is hashed once."""
+    if pa.types.is_nested(column.type):
+        return hash_values(values_of(column))
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = pc.dictionary_encode(array, null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from penstock.engines.spark import utc
+from penstock.engines.spark import nested_columns, utc
 from penstock.engines.spark.ticks import long
 from penstock.model.schema import MAX_PRECISION
 from penstock.model.time import FIRST_TIMESTAMP, LAST_TIMESTAMP, MILLISECOND, SECOND
@@ -165,6 +165,7 @@ def _counted(unit: int) -> Form:
 
 
 FORMS: dict[str, Form] = {
+    **nested_columns.FORMS,
     **dict.fromkeys(
         ("left", "right", "replace", "translate", "reverse", "initcap", "startswith", "endswith", "contains", "ascii"),
         _same(),

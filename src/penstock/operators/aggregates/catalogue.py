@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.model.schema import BIGINT, DOUBLE, MAX_PRECISION, DataType, Schema
-from penstock.operators.aggregates import functions, holistic, pairs
+from penstock.model.types import array_of
+from penstock.operators.aggregates import collected, functions, holistic, pairs
 from penstock.operators.aggregates.functions import AggregateFunction, Spread
 from penstock.operators.aggregates.measures import Kind, Lowering, Measure, Result
 
@@ -62,6 +63,8 @@ class Aggregate:
 
     def has_array_form(self, argument: Argument) -> bool:
         """Whether it is a matter of numbers in arrays."""
+        if argument is not None and argument.is_nested and self.measure != "count":
+            return False
         return self.measure is not None and (argument is None or argument.name in FIXED or self.distinct)
 
     def is_native(self, argument: Argument) -> bool:
@@ -167,6 +170,10 @@ def _wider(argument: Argument, digits: int, scale: int) -> DataType | None:
     return DataType("decimal", min(argument.precision + digits, most), min(argument.scale + scale, most))
 
 
+def _array(argument: Argument) -> DataType | None:
+    return None if argument is None else array_of(argument)
+
+
 def _whole(argument: Argument) -> DataType | None:
     return argument if argument is not None and argument.is_integer else None
 
@@ -247,6 +254,10 @@ RECORDS: tuple[Aggregate, ...] = (
         with_share=holistic.percentile,
     ),
     Aggregate("mode", _same, holistic.mode, ("mode",), native="mode", bounded=False),
+    Aggregate(
+        "collect_list", _array, collected.collect_list, ("collect_list", "array_agg"), bounded=False, arguments=2
+    ),
+    Aggregate("collect_set", _array, collected.collect_set, ("collect_set",), bounded=False, ignores_distinct=True),
 )
 DISTINCT_RECORDS: tuple[Aggregate, ...] = (
     _COUNT_DISTINCT,

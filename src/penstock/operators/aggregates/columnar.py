@@ -72,7 +72,8 @@ class ColumnarAggregate(Operator):
         self.sliding = SlidingTotal(measures)
         self._cells = Cells(measures)
         self.passed_on = BoundMemory()
-        self.absorb, self._forget_pane = absorber(window, time, keys, measures, self._start_pane)
+        typed = [(place, field.type) for place, field in zip(keys, key_schema.fields, strict=True)]
+        self.absorb, self._forget_pane = absorber(window, time, typed, measures, self._start_pane)
         self._windows = PaneWindows(window, self.sliding)
         self._row_tables = RowTables(schema, window, len(keys), results)
         self._tables = WindowTables(schema, window, len(keys), measures, results)

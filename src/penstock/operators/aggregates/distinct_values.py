@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.batch import Batch
+from penstock.model.nested import column_of
 from penstock.model.schema import BIGINT, Field, Schema
 from penstock.operators.aggregates.cells import FAR
-from penstock.operators.aggregates.group_codes import FEW_KEYS, GroupCodes, array_of
+from penstock.operators.aggregates.group_codes import FEW_KEYS, GroupCodes
 from penstock.operators.aggregates.measures import Array, Measure
 from penstock.operators.aggregates.pane_numbers import compress, different, put_in_pane, read_pane, runs_of
 from penstock.operators.aggregates.totals import Totals
@@ -66,7 +67,7 @@ class DistinctValues:
             if len(values) <= FEW_KEYS:
                 self._put_few(at, pages, pane, list(zip(groups.tolist(), values, strict=True)))
                 continue
-            array = array_of(values, self._schemas[at].fields[1].type.arrow)
+            array = column_of(values, self._schemas[at].fields[1].type)
             self._put(at, pages, np.full(len(groups), pane), groups, array)
 
     def _put_few(self, at: int, pages: Pages, pane: int, pairs: list[tuple[Any, ...]]) -> None:

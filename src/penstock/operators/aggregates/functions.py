@@ -18,6 +18,7 @@ from operator import and_, or_, xor
 from typing import Any, Protocol, runtime_checkable
 
 from penstock.errors import EvaluationError
+from penstock.model.comparing import order_key
 from penstock.model.schema import DataType
 from penstock.model.values import canonical
 
@@ -257,6 +258,8 @@ def avg_of(argument: DataType | None, result: DataType) -> AggregateFunction:
 
 
 def _nan_last(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return order_key(value)
     return (math.isnan(value), value) if isinstance(value, float) else value
 
 
@@ -292,7 +295,7 @@ def max_of(argument: DataType | None, result: DataType) -> AggregateFunction:
 
 
 def _extremum(name: str, argument: DataType | None) -> AggregateFunction:
-    floats = argument is not None and argument.is_fractional
+    floats = argument is not None and (argument.is_fractional or argument.is_nested)
     lesser, greater = (least, greatest) if floats else (_least_plain, _greatest_plain)
     arrow = (name,) if argument is not None and argument.name in _ARROW_ORDERED else ()
     return AggregateFunction(name, _same, lesser if name == "min" else greater, _same, arrow=arrow, from_arrow=_first)

@@ -2,8 +2,8 @@
 
 Each combination of keys that is alive has a code, so that per-group numbers can sit in arrays. A group is a row of
 words (`word_table`): a number, a time or a date is its own word, a text is the code that it has among the texts of its
-column (`text_codes`), and whatever else there is goes by its text. Nulls of other columns are a word of their own, once
-there is one. Groups by a single text are its codes.
+column (`text_codes`), and whatever else there is goes by its text, nested values by bytes. Nulls of other columns are a
+word of their own, once there is one. Groups by a single text are its codes.
 
 Cost: a batch costs its rows, however many groups there are. Kept: the words and the texts, and no Python objects but a
 few keys that came lately by themselves.
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.batch import rows_of, ticks_of
+from penstock.model.nested import column_from_bytes, column_of, column_of_bytes
 from penstock.model.schema import Schema
 from penstock.operators.aggregates.chosen import Chosen, Key
 from penstock.operators.aggregates.measures import Array
@@ -105,7 +106,7 @@ class GroupCodes:
         meant = np.ones(len(self), np.bool_)
         for at, value in chosen.wanted:
             try:
-                word, nulls = self._word(at, array_of([value], self._types[at]), adds=False)
+                word, nulls = self._word(at, column_of([value], self.schema.fields[at].type), adds=False)
             except _UNFIT:
                 return np.zeros(0, np.int64)
             meant &= (self._rows.words[at].values == word[0]) & (self._nulls(at) == (nulls is not None))
@@ -137,7 +138,8 @@ class GroupCodes:
         """The words of a column, and where it is null, if there is no word for that; None if nowhere."""
         texts = self._texts[at]
         if texts is not None:
-            whole = one_chunk(column)
+            nested = pa.types.is_nested(column.type)
+            whole = column_of_bytes(column) if nested else one_chunk(column)
             if _is_constant(whole):
                 return np.full(len(whole), texts.encode(as_text(whole[:1]), adds=adds)[0]), None
             if _are_different(whole):
@@ -163,13 +165,17 @@ class GroupCodes:
         if pa.types.is_null(arrow):
             return pa.nulls(len(codes))
         if self._alone is not None:
-            return self._alone.take(codes).cast(arrow)
+            return self._from_text(at, self._alone.take(codes))
         words = self._rows.words[at].values[codes]
         if texts is not None:
-            return texts.take(words).cast(arrow)
+            return self._from_text(at, texts.take(words))
         nulls = self._nulls(at)[codes] if len(self._rows.words) > len(self._types) else None
         numbers = pa.array(words.view(np.float64) if pa.types.is_floating(arrow) else words, mask=nulls)
         return numbers.cast(pa.int32()).cast(arrow) if pa.types.is_date32(arrow) else numbers.cast(arrow)
+
+    def _from_text(self, at: int, texts: pa.Array) -> pa.Array:
+        type_ = self.schema.fields[at].type
+        return column_from_bytes(texts, type_) if type_.is_nested else texts.cast(type_.arrow)
 
     def words(self, at: int) -> Array:
         """Per group the number that stands for a key which is no text."""
@@ -195,7 +201,9 @@ class GroupCodes:
 
     def _arrays(self, keys: Sequence[Key]) -> list[pa.Array]:
         return (
-            [array_of(v, t) for v, t in zip(zip(*keys, strict=True), self._types, strict=True)] if self._types else []
+            [column_of(v, f.type) for v, f in zip(zip(*keys, strict=True), self.schema.fields, strict=True)]
+            if self._types
+            else []
         )
 
     # State
@@ -249,11 +257,13 @@ def _booleans(values: Column) -> Array:
 
 
 def _text_type(arrow: pa.DataType) -> pa.DataType:
-    return arrow if pa.types.is_binary(arrow) else pa.string()
+    return pa.binary() if pa.types.is_nested(arrow) or pa.types.is_binary(arrow) else pa.string()
 
 
 def as_text(values: pa.Array) -> pa.Array:
     """Values of which none fits a word, as text or bytes."""
+    if pa.types.is_nested(values.type):
+        return column_of_bytes(values)
     return values if pa.types.is_binary(values.type) else values.cast(pa.string())
 
 
@@ -283,10 +293,3 @@ def _distinct(values: pa.Array) -> tuple[pa.Array, Array]:
     """The different values of a column, null among them, and for each row which it has."""
     encoded = pc.dictionary_encode(values, null_encoding="encode")
     return encoded.dictionary, np.asarray(encoded.indices.to_numpy(zero_copy_only=False))
-
-
-def array_of(values: Sequence[Any], arrow: pa.DataType) -> pa.Array:
-    """Values, times as ticks, in Arrow's form."""
-    if pa.types.is_timestamp(arrow):
-        return pa.array(values, pa.int64()).cast(arrow)
-    return pa.array(values, arrow)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.batch import Batch, rows_of, table_of
+from penstock.model.nested import column_of_bytes
 from penstock.model.plain import decode, encode
 from penstock.model.schema import Schema
 from penstock.operators.aggregates.columnar import ColumnarAggregate
@@ -134,7 +135,9 @@ def _reduces(batch: Batch, panes: np.ndarray, keys: tuple[int, ...]) -> bool:
     if not batch.columnar or len(batch) < FEW:
         return False
     size = min(len(batch), SAMPLE)
-    sample = pa.table([pa.array(panes[:size]), *(batch.table.column(i).slice(0, size) for i in keys)], _names(keys))
+    columns = [batch.table.column(i).slice(0, size) for i in keys]
+    plain = [column_of_bytes(column) if pa.types.is_nested(column.type) else column for column in columns]
+    sample = pa.table([pa.array(panes[:size]), *plain], _names(keys))
     entries: int = sample.group_by(_names(keys), use_threads=False).aggregate([]).num_rows
     return bool(entries <= WORTH * size)
 

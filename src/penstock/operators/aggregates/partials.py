@@ -100,7 +100,8 @@ class Grouping:
             column = batch.table.column(index)
             if "sum" in function.arrow and pa.types.is_integer(column.type) and not _sum_fits(column):
                 return False
-        return not any(pa.types.is_floating(batch.table.column(i).type) for i in self.keys)
+        kinds = [batch.table.column(i).type for i in self.keys]
+        return not any(pa.types.is_floating(kind) or pa.types.is_nested(kind) for kind in kinds)
 
     def reduce(self, batch: Batch, slots: np.ndarray) -> Iterator[tuple[int, Key, list[Partial]]]:
         """One entry per slot and group of a columnar batch; a slot is a pane or a window."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.model.batch import Row
+from penstock.model.types import DataType
 from penstock.model.values import canonical
 from penstock.operators.aggregates.chosen import Key
 from penstock.operators.aggregates.functions import (
@@ -40,7 +41,7 @@ _NAMES = {
 
 
 def absorber(
-    window: Sliding, time: int, keys: Sequence[int], measures: Sequence[Measure], start_pane: StartPane
+    window: Sliding, time: int, keys: Sequence[tuple[int, DataType]], measures: Sequence[Measure], start_pane: StartPane
 ) -> tuple[Absorb, Callable[[], None]]:
     """A function that adds a row to the table of its pane, and one that makes it forget which table that is.
 
@@ -56,7 +57,7 @@ def absorber(
         "        if pane != last:",
         "            groups, last = start_pane(pane), pane",
         *[f"        v{c} = row[{c}]" for c in columns],
-        f"        key = {_tuple([f'row[{k}]' for k in keys])}",
+        f"        key = {_tuple([_key(*key) for key in keys])}",
         "        n = groups.get(key)",
         "        if n is None:",
         f"            groups[key] = [{', '.join(_first(m) for m in measures)}]",
@@ -69,6 +70,12 @@ def absorber(
     ]
     made: tuple[Absorb, Callable[[], None]] = _compiled(lines, _NAMES)["make"](start_pane)
     return made
+
+
+def _key(place: int, type_: DataType) -> str:
+    """A key as it is, or, where values that are one value may be different in Python, as `values` has it."""
+    has_floats = type_.is_fractional or type_.is_nested
+    return f"canonical(row[{place}])" if has_floats else f"row[{place}]"
 
 
 def emitter(keys: int, results: Sequence[Result]) -> Callable[[int, int, int, Groups], list[Row]]:

@@ -32,13 +32,18 @@ WORTH = 0.75
 def first_of_equal(batch: Batch) -> Batch:
     """The rows of a batch without those that are equal to an earlier one; all of them where it is not worth it."""
     size = min(len(batch), SAMPLE)
-    if size < FEW or not batch.columnar or any(pa.types.is_null(c.type) for c in batch.table.columns):
+    if size < FEW or not batch.columnar or any(_is_no_key(c.type) for c in batch.table.columns):
         return batch
     names = [f.name for f in batch.schema.fields if not f.hidden or f.name == batch.schema.time]
     compared = batch.table.select(names)
     if len(_firsts(compared.slice(0, size))) > WORTH * size:
         return batch
     return Batch(batch.schema, table=batch.table.take(pa.array(np.sort(_firsts(compared)))))
+
+
+def _is_no_key(arrow: pa.DataType) -> bool:
+    """Whether Arrow cannot group by it."""
+    return bool(pa.types.is_null(arrow) or pa.types.is_nested(arrow))
 
 
 def _firsts(table: pa.Table) -> np.ndarray:

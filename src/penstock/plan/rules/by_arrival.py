@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.plan.nodes import AlterLifetime, Node, NumberRows, Project, Select, Source, Union
+from penstock.plan.nodes import AlterLifetime, Node, NumberRows, Project, Select, Source, Union, Unnest
 
 
 def numbered(node: Node, *, keeps_time: bool) -> NumberRows:
@@ -23,7 +23,7 @@ def by_arrival(node: Node) -> Node:
     match node:
         case Source():
             return replace(node, by_arrival=True)
-        case Select() | Project() | Union() | AlterLifetime():
+        case Select() | Project() | Unnest() | Union() | AlterLifetime():
             return node.with_inputs(*map(by_arrival, node.inputs))
         case _:
             return node

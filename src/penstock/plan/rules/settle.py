@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from penstock.errors import UnsupportedError
-from penstock.plan.nodes import AlterLifetime, Merge, Node, NumberRows, Project, Select, Settle, Source, Union
+from penstock.plan.nodes import AlterLifetime, Merge, Node, NumberRows, Project, Select, Settle, Source, Union, Unnest
 
 SETTLED = "conservative"
 
@@ -51,7 +51,7 @@ def _settled_at_streams(node: Node) -> Node:
     """Every stream that revises is settled where it enters."""
     if node.properties.insert_only:
         return node
-    if isinstance(node, Select | Project | Union | AlterLifetime):
+    if isinstance(node, Select | Project | Unnest | Union | AlterLifetime):
         return node.with_inputs(*map(_settled_at_streams, node.inputs))
     return Settle(node)
 
