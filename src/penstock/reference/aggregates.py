@@ -98,7 +98,7 @@ def _further(call: AggregateCall, present: list[Any]) -> object:
 def _collected(call: AggregateCall, present: list[Any]) -> tuple[object, ...]:
     """Values by time, those of one time in order; or the distinct values in order."""
     if call.function == "collect_list":
-        in_order = sorted(present, key=lambda pair: (pair[1], _order(pair[0])))
+        in_order = sorted(present, key=lambda pair: (pair[1] is not None, pair[1] or 0, _order(pair[0])))
         return tuple(value for value, _ in in_order)
     return tuple(sorted({same(value): value for value in present}.values(), key=_order))
 

@@ -36,7 +36,7 @@ TYPES = [
     decimal(10, 2),
     decimal(38, 4),
 ]
-SECOND: dict[str, DataType] = {"min_by": DOUBLE, "max_by": BIGINT, "count": BIGINT}
+SECOND: dict[str, DataType] = {"min_by": DOUBLE, "max_by": BIGINT, "count": BIGINT, "collect_list": BIGINT}
 """The type of the second argument; of numbers that go together, that of the first."""
 
 
@@ -105,7 +105,9 @@ def by_oracle(record: Aggregate, type_: DataType, given_values: list[Any]) -> An
 
 
 def agree(left: Any, right: Any) -> bool:
-    """Equal, or floats that differ in their last bits."""
+    """Equal, or floats that differ in their last bits; arrays, element by element."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(agree, left, right))
     if isinstance(left, float) and isinstance(right, float):
         return (math.isnan(left) and math.isnan(right)) or math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9)
     return type(left) is type(right) and bool(left == right)

@@ -255,7 +255,13 @@ RECORDS: tuple[Aggregate, ...] = (
     ),
     Aggregate("mode", _same, holistic.mode, ("mode",), native="mode", bounded=False),
     Aggregate(
-        "collect_list", _array, collected.collect_list, ("collect_list", "array_agg"), bounded=False, arguments=2
+        "collect_list",
+        _array,
+        collected.collect_list,
+        ("collect_list", "array_agg"),
+        bounded=False,
+        ignores_distinct=True,  # of distinct values it is `collect_set`, and is bound so
+        arguments=2,
     ),
     Aggregate("collect_set", _array, collected.collect_set, ("collect_set",), bounded=False, ignores_distinct=True),
 )

@@ -24,7 +24,7 @@ def _placed(values: tuple[Any, Any]) -> Times | None:
 
 
 def _in_time(times: Times) -> tuple[Any, ...]:
-    in_order = sorted(times.items(), key=lambda item: (item[0][0], ordered(item[0][1])))
+    in_order = sorted(times.items(), key=lambda item: (ordered(item[0][0]), ordered(item[0][1])))
     return tuple([value for (_, value), count in in_order for _ in range(count)])
 
 
