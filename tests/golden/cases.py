@@ -282,6 +282,17 @@ CASES = [
     Golden("columnar-sliding-arrow", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", form="arrow"),
     Golden("columnar-no-groups", f"SELECT {NUMBERS} {SLIDING} FROM s", form="arrow"),
     Golden("columnar-keys", f"SELECT k, at, {NUMBERS} {SLIDING} FROM s GROUP BY k, at", form="arrow"),
+    Golden(
+        "nested-keys",
+        f"SELECT p, {NUMBERS} {SLIDING} FROM (SELECT *, struct(k, d) AS p FROM s) s GROUP BY p",
+        form="arrow",
+    ),
+    Golden("nested-distinct", "SELECT DISTINCT array(d, v) AS a, named_struct('k', k, 'at', at) AS p FROM s"),
+    Golden(
+        "collected",
+        f"SELECT k, collect_list(array(d)) AS l, collect_set(x) AS c {SLIDING} "
+        "FROM s CROSS JOIN UNNEST(array(v, v % 3)) AS t(x) GROUP BY k",
+    ),
     Golden("columnar-alone", f"SELECT {NUMBERS} {SLIDING} FROM s GROUP BY k"),
     Golden("columnar-distinct", f"SELECT k, {DISTINCTS} {SLIDING} FROM s GROUP BY k", form="arrow"),
     Golden("columnar-distinct-rows", f"SELECT v, {DISTINCTS} {TUMBLING} FROM s GROUP BY v"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from penstock.engines.spark.types import spark_type
 from penstock.operators.aggregates.catalogue import Aggregate
 from penstock.plan.expressions import AggregateCall
 
@@ -36,7 +37,7 @@ def at_once(call: AggregateCall, record: Aggregate) -> Value:
             share = [] if call.share is None else [f"{call.share!r}D"]
             distinct = "DISTINCT " if call.distinct else ""
             said = ", ".join([*(f"`{name}`" for name in call.columns), *share])
-            return F.expr(f"{record.native}({distinct}{said})").cast(str(call.type)), None
+            return F.expr(f"{record.native}({distinct}{said})").cast(spark_type(call.type)), None
 
 
 def _beside(function: str, value: Column, by: Column) -> Column:

@@ -16,6 +16,7 @@ from penstock.model.schema import BINARY, DATE, STRING, TIMESTAMP, DataType, Fie
 from penstock.model.text import BASE64
 from penstock.model.time import DAY, FIRST_TIMESTAMP, LAST_TIMESTAMP, show_ticks, usable
 from penstock.model.time_format import EPOCHS, parse_format
+from penstock.plan.typing import can_cast
 
 _BLANKS = r"^[\x00-\x20]+|[\x00-\x20]+$"
 _BASE64 = rf"\A{BASE64}\z"
@@ -41,6 +42,9 @@ def settled(name: str, given: t.DataType, field: Field, schema: Schema) -> Colum
 
 
 def _converted(raw: Column, found: DataType, type_: DataType) -> Column:
+    if found.is_nested or type_.is_nested:  # what is wider fits; text is read from files alone
+        fits = found.is_nested and can_cast(found, type_)
+        return raw.cast(spark_type(type_)) if fits else F.lit(None).cast(spark_type(type_))
     if found == STRING:
         return F.when(raw.rlike(_BASE64), F.unbase64(raw)) if type_ == BINARY else raw.try_cast(str(type_))
     if type_.is_fractional and (found.is_integer or found.is_fractional):

@@ -50,6 +50,8 @@ def _from_nested(type_: t.ArrayType | t.MapType | t.StructType) -> DataType | No
 
 
 def _part(type_: t.DataType) -> DataType | None:
+    if isinstance(type_, t.TimestampNTZType):
+        return None  # inside, nothing says that it is UTC
     found = from_spark(type_)
     return STRING if found is not None and found.name == "void" else found
 

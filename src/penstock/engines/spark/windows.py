@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from penstock.engines.spark.distinct import distinct_counts, joined
 from penstock.engines.spark.native_aggregates import Value, at_once
 from penstock.engines.spark.ticks import floor_div, long, ticks_of, time_of
-from penstock.engines.spark.types import spark_ddl
+from penstock.engines.spark.types import spark_ddl, spark_type
 from penstock.errors import reason_of
 from penstock.model.batch import Batch
 from penstock.model.elements import linear
@@ -326,7 +326,7 @@ def _window_value(call: AggregateCall) -> Value:
 
 def _typed(value: Column, call: AggregateCall) -> Column:
     """The value in its type; one that has the argument's stays as it is, since a cast of times goes by the session."""
-    return value if call.type == call.argument_type else value.cast(str(call.type))
+    return value if call.type == call.argument_type else value.cast(spark_type(call.type))
 
 
 def _from_halves(record: Aggregate, high: Column, low: Column, count: Column) -> Value:

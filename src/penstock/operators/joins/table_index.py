@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.batch import Row, rows_of, ticks_of
+from penstock.model.nested import column_of_bytes
 from penstock.model.time import END_OF_TIME
 from penstock.model.values import canonical_row
 
@@ -54,6 +55,7 @@ class TableIndex:
     def __init__(self, keys: Sequence[pa.ChunkedArray], size: int, versions: Versions | None = None) -> None:
         """`keys` are the columns of the table that are to be equal, each as long as its `size`."""
         self.keys, self.size, self.versions = [_even(key) for key in keys], size, versions
+        self._given = list(keys)
         self._values = [pc.unique(key).drop_null() for key in self.keys]
         self._steps: list[np.ndarray] = []
         codes = self._codes(self.keys, size, learns=True)
@@ -137,7 +139,7 @@ class TableIndex:
     @cached_property
     def _by_key(self) -> dict[Row, list[int]]:
         names = [str(n) for n in range(len(self.keys))]
-        rows = rows_of(pa.table(list(self.keys), names)) if self.keys else [()] * self.size
+        rows = rows_of(pa.table(self._given, names)) if self._given else [()] * self.size
         found: dict[Row, list[int]] = {}
         for place in self._order.tolist():
             found.setdefault(canonical_row(rows[place]), []).append(place)
@@ -150,7 +152,9 @@ class TableIndex:
 
 
 def _even(key: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column in which the two zeros of floating point are one."""
+    """A column in which the two zeros of floating point are one; nested values as bytes."""
+    if pa.types.is_nested(key.type):
+        return pa.chunked_array([column_of_bytes(key)])
     return pc.add(key, pa.scalar(0.0, key.type)) if pa.types.is_floating(key.type) else key
 
 
