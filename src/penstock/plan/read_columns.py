@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from penstock.model.progress import PerSource, Punctuated, Several
 from penstock.plan.expressions import Column, columns_in
-from penstock.plan.nodes import GroupAggregate, Node, Project, Select, Source, WindowAggregate
+from penstock.plan.nodes import GroupAggregate, Node, Project, Select, Source, Unnest, WindowAggregate
 
 
 def read_below(node: Node, read: frozenset[str]) -> frozenset[str]:
@@ -21,6 +21,8 @@ def read_below(node: Node, read: frozenset[str]) -> frozenset[str]:
     match node:
         case Select(predicate=predicate):
             return (read | columns_in(predicate) | _progressing(node.input)) & below
+        case Unnest(column=column):
+            return (read | {column} | _progressing(node.input)) & below
         case Project(columns=columns, time=time):
             needed = [e for name, e in columns if name in read or name == time or not isinstance(e, Column)]
             return _progressing(node.input).union(*map(columns_in, needed)) & below

@@ -16,7 +16,7 @@ from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import Node, Project, Unnest
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.naming import fresh
-from penstock.sql.paths import untangle
+from penstock.sql.paths import parts_of, untangle
 from penstock.sql.reading import Reading, shown
 from penstock.sql.scope import Relation, Scope
 
@@ -41,13 +41,20 @@ def is_lateral(join: exp.Expr) -> bool:
     return isinstance(join.this, exp.Unnest | exp.Lateral)
 
 
-def refuse_beside_joins(laterals: list[exp.Expr], reading: Reading) -> None:
-    """Elements are taken of one relation."""
-    if laterals:
+def with_laterals(tree: exp.Select, scope: Scope, catalog: Catalog, *, alone: bool) -> None:
+    """Put the elements of arrays beside the rows, as FROM says; they are taken of a relation that stands `alone`."""
+    reading = scope.reading
+    joined = [join for join in reading.parts(tree, "joins") if is_lateral(join)]
+    laterals = [*joined, *reading.parts(tree, "laterals")]
+    if laterals and (not alone or len(joined) < len(tree.args.get("joins") or ())):
         raise reading.error("Rows of a join cannot be taken apart here.", laterals[0], hint=_BESIDE_JOINS)
+    for lateral in laterals:
+        _with_elements(scope, lateral, catalog)
+    if laterals:
+        untangle(parts_of(tree), [scope])
 
 
-def with_elements(scope: Scope, lateral: exp.Expr, catalog: Catalog) -> None:
+def _with_elements(scope: Scope, lateral: exp.Expr, catalog: Catalog) -> None:
     """The rows of FROM with the elements of an array; `lateral` is a LATERAL VIEW, or a join with elements."""
     reading = scope.reading
     if isinstance(lateral, exp.Join):

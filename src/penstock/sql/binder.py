@@ -15,14 +15,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.model.schema import DataType, Schema
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import Column, Expression, conjunction
 from penstock.plan.lookup_nodes import TableRows
-from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Project, Select, Union
+from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Select, Union
 from penstock.plan.rules.settle import settled
 from penstock.plan.rules.top_n import first_only
-from penstock.plan.typing import common_type, converted
+from penstock.plan.typing import common_type
 from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bind_expression import SUB_QUERIES, ExpressionBinder
 from penstock.sql.bind_grouping_sets import bind_grouping
@@ -30,14 +29,13 @@ from penstock.sql.bind_join import JoinBinder
 from penstock.sql.bind_lookup import refuse_table, streams_first
 from penstock.sql.bind_nested import MAPS_AS_KEYS
 from penstock.sql.bind_row_number import RowNumberBinder, numbering_among
-from penstock.sql.bind_unnest import has_generator, is_lateral, refuse_beside_joins, with_elements
+from penstock.sql.bind_unnest import has_generator, is_lateral, with_laterals
 from penstock.sql.bind_unnest import taken_apart as taken_apart_in
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
 from penstock.sql.dialect import NESTING, room_to_recurse
 from penstock.sql.join_hints import hinted
 from penstock.sql.naming import (
-    fresh,
     is_named,
     item_name,
     projected,
@@ -47,13 +45,14 @@ from penstock.sql.naming import (
     unique,
 )
 from penstock.sql.operands import Operand
-from penstock.sql.paths import untangle
+from penstock.sql.paths import parts_of, untangle
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
 from penstock.sql.refusals import instead_of, instead_of_query
 from penstock.sql.scope import Relation, Scope
 from penstock.sql.subqueries import taken_apart
 from penstock.sql.tokens import check_shape, parse
+from penstock.sql.unions import aligned, time_at
 from penstock.sql.window_functions import clause_of, window_call
 
 _NO_MEANING = {
@@ -186,10 +185,10 @@ class _Binder:
                         hint="CAST one of them",
                     )
                 types[at] = common
-        times = {_time_at(side.schema) for side in sides}
+        times = {time_at(side.schema) for side in sides}
         shared = times.pop() if len(times) == 1 else -1
-        aligned = [_aligned(side, [f.name for f in first.visible], types, shared) for side in sides]
-        union = Union(tuple(x for side in aligned for x in (side.branches if isinstance(side, Union) else (side,))))
+        alike = [aligned(side, [f.name for f in first.visible], types, shared) for side in sides]
+        union = Union(tuple(x for side in alike for x in (side.branches if isinstance(side, Union) else (side,))))
         return self._without_duplicates(union, tree) if distinct else union
 
     # FROM
@@ -224,7 +223,7 @@ class _Binder:
             raise self.error("The select list is empty.", tree, hint="name columns, aggregates or *")
         relation = self.reading.need(from_, "this")
         scope, wanted, alone = self._read(tree, relation, named)
-        self._with_laterals(tree, scope, alone)
+        with_laterals(tree, scope, self.catalog, alone=alone is not None)
         group, having = self.reading.part(tree, "group"), self.reading.part(tree, "having")
         clause = self._clause([*items, *([] if alone is None else [alone])], group)
         window = WindowBinder(clause, scope, self.reading.sql) if clause is not None else None
@@ -264,17 +263,6 @@ class _Binder:
                 raise self.error("Maps cannot be compared.", tree, got=str(field), hint=MAPS_AS_KEYS)
         return Distinct(node)
 
-    def _with_laterals(self, tree: exp.Select, scope: Scope, alone: exp.Expr | None) -> None:
-        """Put the elements of arrays beside the rows, as FROM says."""
-        joined = [join for join in self.reading.parts(tree, "joins") if is_lateral(join)]
-        laterals = [*joined, *self.reading.parts(tree, "laterals")]
-        if alone is None or len(joined) < len(tree.args.get("joins") or ()):
-            refuse_beside_joins(laterals, self.reading)
-        for lateral in laterals:
-            with_elements(scope, lateral, self.catalog)
-        if laterals:
-            untangle(_parts_of(tree), [scope])
-
     def _read(
         self, tree: exp.Select, first: exp.Expr, named: dict[str, Node]
     ) -> tuple[Scope, list[Expression] | None, exp.Expr | None]:
@@ -287,7 +275,7 @@ class _Binder:
         plain, asked = ([], []) if where is None else taken_apart(self.reading.need(where, "this"), self.reading)
         if not joins and not asked:
             scope = refuse_table(self._relation(first, named), first, self.reading)
-            untangle(_parts_of(tree), [scope])
+            untangle(parts_of(tree), [scope])
             return scope, None, first
         operands = [self._operand(first, named)]
         for join in joins:
@@ -297,7 +285,7 @@ class _Binder:
             kind = "anti" if sub.negated else "semi"
             operands.append(replace(self._operand(sub.relation, named), kind=kind, join=sub.tree, asked=sub))
         operands = streams_first(operands, self.reading)
-        untangle(_parts_of(tree), [operand.scope for operand in operands])
+        untangle(parts_of(tree), [operand.scope for operand in operands])
         alone = operands[0].tree if all(operand.is_table for operand in operands[1:]) else None
         scope, rest = JoinBinder(self.catalog, self.reading, operands).bind(plain)
         scope.node = hinted(scope.node, tree, self.reading)
@@ -372,12 +360,6 @@ class _Binder:
         return projected(scope.node, columns)
 
 
-def _parts_of(tree: exp.Select) -> list[exp.Expr | None]:
-    """The parts of a SELECT that name columns, but for what it reads."""
-    conditions = [join.args.get("on") for join in tree.args.get("joins") or ()]
-    return [*tree.expressions, *conditions, *(tree.args.get(arg) for arg in ("where", "group", "having"))]
-
-
 def _with_ends(node: Node, parts: Sequence[exp.Expr | None]) -> Node:
     """What is selected from; with the ends of events as a column, if they have lives and a part of the query asks."""
     schema = node.schema
@@ -386,30 +368,6 @@ def _with_ends(node: Node, parts: Sequence[exp.Expr | None]) -> Node:
     end = schema.lives[0]
     columns = (c for part in parts if part is not None for c in part.find_all(exp.Column))
     return Ends(node, end) if any(c.name.lower() == end.lower() for c in columns) else node
-
-
-def _time_at(schema: Schema) -> int:
-    """Where the time stands among the visible columns; -1 if it is hidden."""
-    return next((at for at, f in enumerate(schema.visible) if f.name == schema.time), -1)
-
-
-def _aligned(node: Node, names: list[str], types: list[DataType], shared: int) -> Node:
-    """A side of a union with the names and types of all; the time is column `shared`, or hidden if that is none."""
-    schema = node.schema
-    own = [f.name for f in schema.visible]
-    same = [schema[n].type for n in own] == types and own == names
-    if same and shared >= 0 and not any(f.hidden for f in schema.fields):
-        return node
-    columns: list[tuple[str, Expression]] = [
-        (name, converted(Column(source, schema[source].type), type_))
-        for name, source, type_ in zip(names, own, types, strict=True)
-    ]
-    if shared >= 0:
-        return Project(node, tuple(columns), names[shared])
-    assert schema.time is not None
-    hidden = fresh("__time", names)
-    columns.append((hidden, Column(schema.time, schema[schema.time].type)))
-    return Project(node, tuple(columns), hidden, frozenset({hidden}))
 
 
 def _is_larger(node: Node, depth: int, size: int) -> bool:

@@ -24,6 +24,12 @@ def untangle(trees: Collection[exp.Expr | None], scopes: Sequence[Scope]) -> Non
                 _untangle(column, scopes)
 
 
+def parts_of(tree: exp.Select) -> list[exp.Expr | None]:
+    """The parts of a SELECT that name columns, but for what it reads."""
+    conditions = [join.args.get("on") for join in tree.args.get("joins") or ()]
+    return [*tree.expressions, *conditions, *(tree.args.get(arg) for arg in ("where", "group", "having"))]
+
+
 def _columns(tree: exp.Expr) -> Collection[exp.Column]:
     is_other = lambda node: isinstance(node, exp.Query) and node is not tree  # noqa: E731
     return [node for node in tree.walk(prune=is_other) if isinstance(node, exp.Column)]
