@@ -89,6 +89,9 @@ def _spelt(tokens: list[Token], at: int, sql: str) -> str:
         return _LETTERS.sub("", written)
     if token.token_type == TokenType.DASH and at and tokens[at - 1].token_type == TokenType.INTERVAL:
         return ""
+    following = tokens[at + 1].token_type if at + 1 < len(tokens) else None
+    if token.token_type == TokenType.LEFT and following in (TokenType.ANTI, TokenType.SEMI):
+        return ""  # DuckDB has no other ones
     called = at + 1 < len(tokens) and tokens[at + 1].token_type == TokenType.L_PAREN
     if token.token_type == TokenType.WINDOW:
         return '"window"'
