@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -24,6 +25,7 @@ QUICK = {
     ),
 }
 """Plans that run once do not pay for being compiled twice, nor a small heap for collectors with threads."""
+_BESIDE: list[Any] = []
 ROOT = Path(__file__).parents[2]
 ON_CLUSTER = {
     "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
@@ -56,7 +58,23 @@ def open_session(mode: str) -> Iterator[SparkSession]:
             case _:
                 spark = local_session(**{key.replace(".", "__"): value for key, value in QUICK.items()})
         stack.callback(spark.stop)
+        stack.callback(_close_those_beside)
         yield spark
+
+
+def session_beside(spark: Any) -> Any:
+    """Another session of the same Spark, for as long as the tests run."""
+    made = spark.newSession()
+    _BESIDE.append(made)
+    return made
+
+
+def _close_those_beside() -> None:
+    """End the clients of other sessions before their server: at its exit a process asks after it for ten minutes."""
+    while _BESIDE:
+        client = getattr(_BESIDE.pop(), "client", None)  # of Spark Connect only
+        if client is not None:
+            client.close()
 
 
 def cluster_session(url: str, settings: Mapping[str, str] | None = None) -> SparkSession:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from penstock.engines.spark.buckets import MOST, bucket_ids, checked_buckets, cores, default_buckets, spark_hash
 from penstock.errors import CheckpointError, StreamError
 from tests.spark import scenario
+from tests.spark.modes import session_beside
 
 LARGEST = 64
 SIZES = (2, 4, 7, 16, 200)
@@ -75,7 +76,7 @@ def test_there_are_as_many_as_cores(spark: Any) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_the_number_is_remembered_and_not_the_sessions(spark: Any, tmp_path: Path) -> None:
-    session = spark.newSession()
+    session = session_beside(spark)
     session.conf.set("spark.sql.shuffle.partitions", "200")
     half = scenario.FILES // 2
     scenario.write_files(tmp_path / "in", range(half))

@@ -25,6 +25,7 @@ from penstock.engines.spark.serving import (
 )
 from penstock.errors import StreamError
 from tests.spark import scenario
+from tests.spark.modes import session_beside
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -32,7 +33,7 @@ HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvi
 
 def plain(spark: Any) -> Any:
     """A session with Spark's defaults where the tests' session has others."""
-    session = spark.newSession()
+    session = session_beside(spark)
     session.conf.set(PROVIDER, HDFS)
     session.conf.unset(CHANGELOG)
     session.conf.set(PARTITIONS, "200")

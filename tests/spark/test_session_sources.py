@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import penstock as pk
 from penstock.engines.spark.readers import CONTROL, can_name
 from penstock.engines.spark.serving import EVOLUTION, OFFSET_FORMAT
 from penstock.errors import CheckpointError
+from tests.spark.modes import session_beside
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 SQL = "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM Main"
@@ -61,7 +63,17 @@ def test_a_dataframe_goes_by_its_number(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_session_that_asks_for_names_is_served(spark: Any, tmp_path: Path) -> None:
-    session = spark.newSession()
+    session = session_beside(spark)
     session.conf.set(EVOLUTION, "true")
     run(session, tmp_path, reader(session, tmp_path).name("mine").load(), "0", [1, 12])
     assert kept(tmp_path) == ("v2", {"mine", CONTROL})
+
+
+def test_rows_in_memory_may_be_none(spark: Any) -> None:
+    columns = pa.schema([("t", pa.timestamp("us", "UTC")), ("k", pa.string()), ("price", pa.decimal128(10, 2))])
+    flow = pk.Flow(spark).stream("s", columns.empty_table(), time="t").table("prices", columns.empty_table())
+    found = flow.query("SELECT s.t, s.k, p.price FROM s LEFT JOIN prices p ON p.k = s.k").collect()
+    assert found.num_rows == 0
+    assert dict(zip(found.schema.names, found.schema.types, strict=True)) == dict(
+        zip(columns.names, columns.types, strict=True)
+    )

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 import penstock as pk
 from penstock.errors import StreamError, UnsupportedError
+from tests.spark.modes import session_beside
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 ZONE = "spark.sql.session.timeZone"
@@ -59,7 +60,7 @@ NAIVE = "timestamp_ntz"
 
 
 def session(spark: Any, **settings: str) -> Any:
-    made = spark.newSession()
+    made = session_beside(spark)
     for key, value in {"spark.sql.streaming.stateStore.providerClass": "", **settings}.items():
         if value:
             made.conf.set(key, value)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from penstock.engines.spark.files import CORRUPT, REASON, open_files
 from penstock.engines.spark.native_reading import problem, settled
-from penstock.engines.spark.types import schema_from_spark
+from penstock.engines.spark.types import frame_of, schema_from_spark
 from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
@@ -160,9 +160,10 @@ def open_spark_frame(
     """The source for rows that are in memory; lives become columns under names that no stream has."""
     schema = Schema(rows.schema.fields, rows.schema.time, unusable=rows.schema.unusable)
     if rows.schema.lives is None:
-        return SparkSource(schema, spark.createDataFrame(rows.table), arrival, tuple(dead))
+        return SparkSource(schema, frame_of(spark, rows.table, schema), arrival, tuple(dead))
     lives = LivedRows("__ve") if insert_only else LivedRows("__ve", "__v_old", "__op")
-    found = SparkSource(lives.added(schema), spark.createDataFrame(lives.joined(rows)), arrival, tuple(dead))
+    lived = lives.added(schema)
+    found = SparkSource(lived, frame_of(spark, lives.joined(rows), lived), arrival, tuple(dead))
     named = found.with_lives(lives)
     return replace(named, schema=replace(named.schema, lives=rows.schema.lives))
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.sources import SparkSource, is_spark_readable, open_spark_source
+from penstock.engines.spark.types import frame_of
 from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.schema import Schema
@@ -77,7 +78,7 @@ def open_spark_table(
 def table_in_memory(spark: SparkSession, content: Batch) -> SparkTable:
     """The table for rows that are in memory."""
     schema = replace(content.schema, time_format=None)
-    return SparkTable(SparkSource(schema, spark.createDataFrame(content.table)), content.table)
+    return SparkTable(SparkSource(schema, frame_of(spark, content.table, schema)), content.table)
 
 
 def with_rows(planned: Physical, tables: Mapping[str, SparkTable]) -> Physical:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from penstock.model.schema import STRING, DataType, Field, Schema
@@ -79,4 +83,15 @@ def spark_type(type_: DataType) -> str:
 
 def spark_ddl(schema: Schema) -> str:
     """The visible columns for Spark."""
-    return ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in schema.visible)
+    return _ddl(schema.visible)
+
+
+def _ddl(fields: Iterable[Field]) -> str:
+    return ", ".join(f"`{f.name}` {spark_type(f.type)}" for f in fields)
+
+
+def frame_of(spark: SparkSession, table: pa.Table, schema: Schema) -> DataFrame:
+    """The rows of a table; without any they have the types of the schema, since Spark Connect infers none."""
+    if table.num_rows:
+        return spark.createDataFrame(table)
+    return spark.createDataFrame([], _ddl(schema.fields))
