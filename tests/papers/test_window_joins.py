@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from penstock.model.batch import Batch
@@ -14,7 +15,7 @@ from penstock.model.time import SECOND
 from penstock.papers import adaptive_joins, packets, window_joins
 from penstock.papers.adaptive_joins import CASES, FORMS, AdaptiveExperiment
 from penstock.papers.packets import Arrivals
-from penstock.papers.window_joins import JOINS, START, JoinExperiment, execution, timed
+from penstock.papers.window_joins import JOINS, START, JoinExperiment, Outcome, execution, timed
 
 
 def test_links_carry_the_two_directions_of_the_same_flows_and_keep_what_they_promise() -> None:
@@ -73,9 +74,36 @@ def test_a_figure_has_all_measures_of_both_joins_and_is_plotted(figure: str, cla
     assert (tmp_path / "joins.svg").read_text().startswith("<?xml")
 
 
+def test_joins_run_in_turn_and_the_least_time_and_the_median_latency_are_told() -> None:
+    ran: list[str] = []
+    seconds = iter([3.0, 8.0, 9.0, 2.0, 5.0, 7.0])
+
+    def outcome(n: int, join: str, arrivals: object) -> Outcome:
+        ran.append(join)
+        took = next(seconds)
+        return Outcome(took, [took / 1000], [(0, 1)])
+
+    with mock.patch.multiple(window_joins, timed=outcome, most_bytes=lambda n, join, arrivals: 1):
+        report = JoinExperiment("7-6", 8000, lambda line: None, sizes=(1,), rounds=3).run()
+    assert ran == ["OA-Join", "OPOB", "OPOB", "OA-Join", "OA-Join", "OPOB"]
+    told = {row["join"]: (row["time, s"], row["median latency, ms"]) for row in report.rows}
+    assert told == {"OA-Join": (2.0, 3.0), "OPOB": (7.0, 8.0)}
+
+
+def test_skew_is_of_several_kinds() -> None:
+    shares = {}
+    for case in CASES:
+        left, right = (np.unique(table["k"].to_numpy(), return_counts=True)[1] for table in case.sides(20_000))
+        shares[case.name] = len(left), len(right), left.max()
+    assert shares["skewed keys"][0] > 9000
+    assert shares["skewed keys"][2] > 5
+    assert shares["skewed, few keys on the right"][:2] == (pytest.approx(20_000, rel=0.02), 1000)
+    assert shares["skewed, as in Zipf's law"][2] > 3 * shares["in step, many keys"][2]
+
+
 def test_forms_of_the_adaptive_join_are_told_in_every_case() -> None:
     cases = tuple(replace(case, late=min(case.late, 1), batch=500) for case in CASES[2:])
     with mock.patch.object(adaptive_joins, "ROUNDS", 1):
         report = AdaptiveExperiment(2000, lambda line: None, cases).run()
     assert [(row["case"], row["form"]) for row in report.rows] == [(c.name, f) for c in cases for f in FORMS]
-    assert len(report.claims) == 4
+    assert len(report.claims) == 2 + 3 + 1

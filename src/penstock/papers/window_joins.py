@@ -41,7 +41,8 @@ Q7_2 = """
 SIZES = tuple(range(1, 10))
 JOINS: dict[str, Callable[[OAJoin], Operator]] = {"OA-Join": lambda join: join, "OPOB": OPOBJoin, "OPIB": OPIBJoin}
 FIGURES = {"7-6": ("OA-Join", "OPOB"), "7-7": ("OA-Join", "OPIB")}
-ROUNDS = 1
+ROUNDS = 3
+"""Joins run in turn, first the one and then the other first, so that what else a machine does befalls both."""
 TUPLES = 140 * RATE * len(LINKS)
 START = 1_700_000_030 * SECOND
 """Ten seconds before a minute, so that three of them end in as many packets."""
@@ -158,9 +159,9 @@ class JoinExperiment:
         arrivals = Arrivals.of(max(self.tuples // (RATE * len(LINKS)), 1), START)
         for n in self.sizes:
             outcomes: dict[str, list[Outcome]] = {join: [] for join in self.joins}
-            for _ in range(self.rounds):
-                for join, own in outcomes.items():
-                    own.append(timed(n, join, arrivals))
+            for number in range(self.rounds):
+                for join in self.joins[:: -1 if number % 2 else 1]:
+                    outcomes[join].append(timed(n, join, arrivals))
             self._compare(n, outcomes)
             for join, own in outcomes.items():
                 self._tell(n, join, own, most_bytes(n, join, arrivals))

@@ -20,13 +20,32 @@ FEWER = 0.75
 """Columns are kept once a key if there are no more keys than this share of the rows."""
 
 
+class Places:
+    """Places of rows, and the groups of these, which are looked up once for all columns."""
+
+    __slots__ = ("_groups", "_of_rows", "rows")
+
+    def __init__(self, rows: np.ndarray, of_rows: np.ndarray | None) -> None:
+        """`of_rows` is the group of each row that there is, if they are grouped."""
+        self.rows, self._of_rows = rows, of_rows
+        self._groups: np.ndarray | None = None
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The group of each."""
+        if self._groups is None:
+            assert self._of_rows is not None
+            self._groups = self._of_rows.take(self.rows).astype(np.intp)
+        return self._groups
+
+
 class Column(Protocol):
     """A column."""
 
-    def take(self, places: np.ndarray) -> pa.Array:
+    def take(self, places: Places) -> pa.Array:
         """The values at some places."""
 
-    def kept(self, places: np.ndarray, groups: Groups | None) -> Column:
+    def kept(self, places: Places, groups: Groups | None) -> Column:
         """The rows at some places, which are grouped like that."""
 
 
@@ -61,11 +80,11 @@ class Plain:
 
     values: pa.Array
 
-    def take(self, places: np.ndarray) -> pa.Array:
+    def take(self, places: Places) -> pa.Array:
         """The values at some places."""
-        return self.values.take(pa.array(places))
+        return self.values.take(pa.array(places.rows))
 
-    def kept(self, places: np.ndarray, groups: Groups | None) -> Column:
+    def kept(self, places: Places, groups: Groups | None) -> Column:
         """The rows at some places."""
         return Plain(self.take(places))
 
@@ -76,33 +95,33 @@ class Numbers:
 
     wide: np.dtype
     """What holds any of the type."""
-    least: int
+    least: np.integer
     above: np.ndarray
-    of_rows: np.ndarray | None
-    """The group of each row, if there is a number for each group."""
+    by_group: bool
+    """Whether there is a number for each group, and not for each row."""
 
     @staticmethod
     def of(values: np.ndarray, groups: Groups | None) -> Numbers:
         """Of some rows."""
-        of_rows = None
-        if groups is not None and (values == values[groups.firsts][groups.of_rows]).all():
-            values, of_rows = values[groups.firsts], groups.of_rows
+        by_group = groups is not None and bool((values == values[groups.firsts][groups.of_rows]).all())
+        if groups is not None and by_group:
+            values = values[groups.firsts]
+        kind = values.dtype.type
         least, greatest = int(values.min()), int(values.max())
         for width in _WIDTHS:
             if greatest - least <= np.iinfo(width).max and np.dtype(width).itemsize < values.dtype.itemsize:
-                above = (values - values.dtype.type(least)).astype(width)
-                return Numbers(values.dtype, least, above, of_rows)
-        return Numbers(values.dtype, 0, values, of_rows)
+                return Numbers(values.dtype, kind(least), (values - kind(least)).astype(width), by_group)
+        return Numbers(values.dtype, kind(0), values, by_group)
 
-    def take(self, places: np.ndarray) -> np.ndarray:
+    def take(self, places: Places) -> np.ndarray:
         """The values at some places."""
-        at = places if self.of_rows is None else self.of_rows.take(places)
-        found: np.ndarray = self.above.take(at).astype(self.wide, copy=False)
+        taken = self.above.take(places.groups if self.by_group else places.rows)
+        found: np.ndarray = taken.astype(self.wide, copy=False)
         if self.least:
-            found += self.wide.type(self.least)
+            found += self.least
         return found
 
-    def kept(self, places: np.ndarray, groups: Groups | None) -> Numbers:
+    def kept(self, places: Places, groups: Groups | None) -> Numbers:
         """The rows at some places, which are grouped like that."""
         return Numbers.of(self.take(places), groups)
 
@@ -114,11 +133,11 @@ class Whole:
     arrow: pa.DataType
     numbers: Numbers
 
-    def take(self, places: np.ndarray) -> pa.Array:
+    def take(self, places: Places) -> pa.Array:
         """The values at some places."""
         return as_arrow(self.numbers.take(places), self.arrow)
 
-    def kept(self, places: np.ndarray, groups: Groups | None) -> Column:
+    def kept(self, places: Places, groups: Groups | None) -> Column:
         """The rows at some places."""
         return replace(self, numbers=self.numbers.kept(places, groups))
 
@@ -130,11 +149,11 @@ class Coded:
     texts: pa.Array
     codes: Numbers
 
-    def take(self, places: np.ndarray) -> pa.Array:
+    def take(self, places: Places) -> pa.Array:
         """The values at some places."""
         return self.texts.take(pa.array(self.codes.take(places)))
 
-    def kept(self, places: np.ndarray, groups: Groups | None) -> Column:
+    def kept(self, places: Places, groups: Groups | None) -> Column:
         """The rows at some places; texts that none has any more are kept until the rows are packed anew."""
         return replace(self, codes=self.codes.kept(places, groups))
 

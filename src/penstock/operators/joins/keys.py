@@ -42,12 +42,7 @@ class KeyRows:
     @staticmethod
     def of(table: pa.Table, columns: Sequence[int]) -> KeyRows:
         """The keys of the rows of a table; `columns` are their places."""
-        return KeyRows.of_columns(table.num_rows, [table.column(i) for i in columns])
-
-    @staticmethod
-    def of_columns(size: int, columns: Sequence[pa.ChunkedArray]) -> KeyRows:
-        """The keys of so many rows, by their columns."""
-        return KeyRows(size, [_part(column) for column in columns])
+        return KeyRows(table.num_rows, [part_of(table.column(i)) for i in columns])
 
     def taken(self, places: np.ndarray) -> KeyRows:
         """The keys of the rows at some places."""
@@ -102,7 +97,8 @@ class KeyRows:
         return found
 
 
-def _part(column: pa.ChunkedArray) -> Part:
+def part_of(column: pa.ChunkedArray) -> Part:
+    """A key column."""
     arrow = column.type
     if not is_word(arrow):
         return as_text(one_chunk(column))

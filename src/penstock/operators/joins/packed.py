@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.operators.joins.columns import Column, Groups, as_arrow, narrow, packed
+from penstock.operators.joins.columns import Column, Groups, Places, Whole, as_arrow, narrow, packed
 from penstock.operators.joins.forms import Side
 from penstock.operators.joins.index import Index
-from penstock.operators.joins.keys import KeyRows
+from penstock.operators.joins.keys import KeyRows, Part, part_of
 from penstock.operators.joins.runs import Run
 
 _AS_TICKS = (pa.int64(), pa.timestamp("us"), pa.timestamp("us", tz="UTC"))
@@ -35,11 +35,11 @@ class InIndex:
     arrow: pa.DataType
     index: Index
 
-    def take(self, places: np.ndarray) -> pa.Array:
+    def take(self, places: Places) -> pa.Array:
         """The times at some places."""
-        return as_arrow(self.index.times(self.index.ascending.take(places)), self.arrow)
+        return as_arrow(self.index.times(self.index.ascending.take(places.rows)), self.arrow)
 
-    def kept(self, places: np.ndarray, groups: Groups | None) -> Column:
+    def kept(self, places: Places, groups: Groups | None) -> Column:
         """They go with their index."""
         return self
 
@@ -49,23 +49,39 @@ class PackedKeys:
     """The keys of packed rows."""
 
     columns: tuple[Column, ...]
+    of_rows: np.ndarray | None
+    """The groups of the rows."""
 
     def taken(self, places: np.ndarray) -> KeyRows:
         """The keys of the rows at some places."""
-        return KeyRows.of_columns(len(places), [pa.chunked_array([each.take(places)]) for each in self.columns])
+        at = Places(places, self.of_rows)
+        return KeyRows(len(places), [_part(each, at) for each in self.columns])
+
+
+def _part(column: Column, places: Places) -> Part:
+    if isinstance(column, Whole) and pa.types.is_integer(column.arrow):
+        return column.numbers.take(places)  # as it would come out of an Arrow array, sooner
+    return part_of(pa.chunked_array([column.take(places)]))
 
 
 class Packed:
     """A run in few bytes."""
 
     def __init__(
-        self, side: Side, columns: list[Column], index: Index, met: np.ndarray | None, came: np.ndarray | None
+        self,
+        side: Side,
+        columns: list[Column],
+        index: Index,
+        groups: Groups | None,
+        met: np.ndarray | None,
+        came: np.ndarray | None,
     ) -> None:
-        """Rows in the order of an index; `met` and `came`, as of any run, where that counts."""
+        """Rows in the order of an index, by their keys; `met` and `came`, as of any run, where that counts."""
         # Its times are those of the index, and the keys of the index its own: nothing is held of what it was made of.
-        times = replace(index, order=None, keys=PackedKeys(()))
+        times = replace(index, order=None, keys=PackedKeys((), None))
         self.columns = [InIndex(each.arrow, times) if isinstance(each, InIndex) else each for each in columns]
-        self.index = replace(times, keys=PackedKeys(tuple(self.columns[i] for i in side.keys)))
+        self.of_rows = None if groups is None else groups.of_rows
+        self.index = replace(times, keys=PackedKeys(tuple(self.columns[i] for i in side.keys), self.of_rows))
         self.side, self._met, self.came = side, met, came
 
     @staticmethod
@@ -79,9 +95,9 @@ class Packed:
             for i, column in enumerate(run.table.columns)
         ]
         if not notes:
-            return Packed(side, columns, index, None, None)
+            return Packed(side, columns, index, groups, None, None)
         came = order if run.came is None else run.came[order]
-        return Packed(side, columns, index, run.met[order], narrow(came, int(came.max())))
+        return Packed(side, columns, index, groups, run.met[order], narrow(came, int(came.max())))
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -119,7 +135,8 @@ class Packed:
 
     def take(self, places: np.ndarray) -> pa.Table:
         """The rows at some places, in their order."""
-        return pa.Table.from_arrays([each.take(places) for each in self.columns], schema=self.side.schema.arrow)
+        at = Places(places, self.of_rows)
+        return pa.Table.from_arrays([each.take(at) for each in self.columns], schema=self.side.schema.arrow)
 
     def chosen(self, places: np.ndarray) -> pa.Table:
         """The rows at some places, in the order in which they came."""
@@ -128,7 +145,7 @@ class Packed:
 
     def select(self, columns: Sequence[int]) -> pa.Table:
         """Some columns, of all rows."""
-        every, fields = np.arange(len(self)), [self.side.schema.arrow.field(at) for at in columns]
+        every, fields = Places(np.arange(len(self)), self.of_rows), [self.side.schema.arrow.field(at) for at in columns]
         return pa.Table.from_arrays([self.columns[at].take(every) for at in columns], schema=pa.schema(fields))
 
     def kept(self, mask: np.ndarray) -> Packed:
@@ -137,7 +154,8 @@ class Packed:
         index = replace(self.index, ascending=self.index.ascending[places])
         groups = _groups(index)
         met, came = (None if own is None else own[places] for own in (self._met, self.came))
-        return Packed(self.side, [each.kept(places, groups) for each in self.columns], index, met, came)
+        at = Places(places, self.of_rows)
+        return Packed(self.side, [each.kept(at, groups) for each in self.columns], index, groups, met, came)
 
     def unpacked(self) -> Run:
         """As a run, in the order of the index."""
