@@ -90,8 +90,8 @@ def _lateral_call(lateral: exp.Expr, reading: Reading) -> _Call:
     inner = reading.need(lateral, "this")
     call = _generator(inner, reading)
     if call is None:
-        known = ", ".join(GENERATORS)
-        raise reading.error("This cannot stand after LATERAL.", inner, got=shown(inner), hint=f"{known} can")
+        hint = f"{', '.join(GENERATORS)} can; a sub-query is joined: JOIN (SELECT …) AS x ON …"
+        raise reading.error("This cannot stand after LATERAL.", inner, got=shown(inner), hint=hint)
     return _Call(call.node, call.argument, call.place, call.outer or outer)
 
 
