@@ -115,6 +115,8 @@ class Golden:
     """The stream is merged of two replicas."""
     lives: bool = False
     """Rows live for some time, and some are revised."""
+    burst: int | None = None
+    """How many rows without a partner come out at a time."""
 
     @property
     def path(self) -> Path:
@@ -132,7 +134,7 @@ class Golden:
         flow.aggregate("spread", Spread, "bigint").aggregate("latest", Latest, "bigint")
         flow.aggregate("absorb", Absorb, "bigint")
         flow.function("twice", _twice, "bigint")
-        query: Any = flow.query(self.sql)
+        query: Any = flow.query(self.sql, max_burst=self.burst)
         found: LocalExecution = query.execution(in_process(query.plan, flow.catalog, aggregate=self.aggregate))
         return found
 
@@ -261,6 +263,9 @@ CASES = [
     ),
     Golden("mjoin", f"SELECT /*+ MULTIWAY_JOIN */ a.k, a.v, b.v, c.v FROM {THREE}"),
     Golden("mjoin-arrow", f"SELECT /*+ MULTIWAY_JOIN */ a.k, a.v, b.v, c.v FROM {THREE}", form="arrow"),
+    Golden("join-groups", "SELECT a.v, count(*) AS n FROM s a JOIN s b ON a.k = b.k AND a.ts = b.ts GROUP BY a.v", PER),
+    Golden("join-earlier", f"SELECT count(*) AS n FROM s a JOIN s b ON {NEAR} GROUP BY least(a.ts, b.ts)"),
+    Golden("join-bursts", f"SELECT a.ts, a.v, b.v AS w FROM s a FULL JOIN s b ON {NEAR} AND a.v < b.v", burst=1),
     Golden("join-times", f"SELECT a.ts AS x, b.ts AS y, count(*) AS n FROM s a JOIN s b ON {NEAR} GROUP BY a.ts, b.ts"),
     Golden("distinct", "SELECT DISTINCT k, d FROM s"),
     Golden("distinct-all", "SELECT DISTINCT * FROM s", form="arrow"),

@@ -38,7 +38,7 @@ from penstock.operators.relational.ends import EndsOperator
 from penstock.operators.relational.mapped import Mapped
 from penstock.operators.relational.meld import MeldOperator
 from penstock.operators.relational.number import NumberOperator
-from penstock.operators.relational.project import ProjectOperator
+from penstock.operators.relational.project import ProjectBySeveral, ProjectOperator
 from penstock.operators.relational.select import SelectOperator
 from penstock.operators.relational.settle import SettleOperator
 from penstock.operators.relational.stretches import StretchesOperator
@@ -211,7 +211,9 @@ class Builder:
         if node.maps_time:
             mapped.append(self._mapped(node, node.time, rises_with_all(dict(node.columns)[node.time])))
         moves = node.moves_time or node.maps_time
-        return ProjectOperator(node.schema, by_rows, columns, survivors(node), moves_time=moves, mapped=mapped)
+        several = any(len(each.attributes) > 1 for each in mapped)
+        made = ProjectBySeveral if several else ProjectOperator
+        return made(node.schema, by_rows, columns, survivors(node), moves_time=moves, mapped=mapped)
 
     def _mapped(self, node: Project, name: str, attributes: tuple[str, ...]) -> Mapped:
         """A column that rises with attributes, and what bounds on these come to."""

@@ -90,3 +90,9 @@ class ProjectOperator(Stateless):
     def single(self, row: Row) -> Row:
         """The row that comes of a row; fails where a column does."""
         return self.by_rows((row,))[0]
+
+
+class ProjectBySeveral(ProjectOperator):
+    """A projection with a column that rises with several attributes together: it keeps the bounds on them."""
+
+    kind = "project by several"
