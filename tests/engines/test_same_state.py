@@ -36,6 +36,13 @@ UNCUT = {
         "FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), 6))) WHERE rn <= 2",
         {},
     ),
+    "as-of join": ("SELECT s.i, z.d FROM s ASOF LEFT JOIN z [ROWS 2] ON s.k = z.k AND s.ts >= z.ts", {}),
+    "join of several": (
+        "SELECT k, count(*) AS n [RANGE 6, SLIDE 3, WA x] FROM (SELECT /*+ MULTIWAY_JOIN */ s.k AS k, z.ts AS x FROM s "
+        "JOIN z ON s.k = z.k AND s.i = z.i AND z.ts BETWEEN s.ts - 9 AND s.ts JOIN z y ON y.k = z.k AND y.ts = z.ts) "
+        "GROUP BY k",
+        {},
+    ),
     "replicas": ("SELECT k, count(*) AS n [RANGE 6, SLIDE 3, WA ts] FROM m GROUP BY k", {}),
 }
 

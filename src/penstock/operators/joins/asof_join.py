@@ -275,7 +275,7 @@ class AsOfJoin(LatestKeeper):
         """Runs as their tables, loose rows as they are."""
         match page:
             case LatestRun():
-                return page.table
+                return page.plain()
             case LatestRows():
                 return list(page)
             case Waiting():

@@ -47,6 +47,10 @@ class LatestRun:
         """How many rows there are."""
         return len(self.times)
 
+    def plain(self) -> pa.Table:
+        """The rows in an order that does not depend on hashes, which are others in every process."""
+        return self.table.take(pa.array(in_order(np.zeros(len(self), np.int64), self.times, self.table)))
+
     def up_to(self, time: int) -> int:
         """How many rows have this time or an earlier one."""
         return int(np.searchsorted(self.sorted_times, time, side="right"))

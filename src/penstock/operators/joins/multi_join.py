@@ -7,8 +7,8 @@ at once and in no order, and the batch is kept. A row is given up once no row th
 other stream; it is kept longer than in a tree of joins, where its pairs are kept instead.
 
 Rows that come a few at a time look among loose ones, larger batches into runs (`multi_kept`): loose rows become runs
-before, and runs loose rows once a few have looked there so often that it pays. State: the rows of each stream, and the
-inputs' bounds.
+before, and runs loose rows once a few have looked there so often that it pays. State: the rows of each stream, what was
+measured, and the inputs' bounds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.operators.joins.forms import Side
 from penstock.operators.joins.keys import KeyRows
 from penstock.operators.joins.multi_forms import MultiForms
 from penstock.operators.joins.multi_kept import LooseInput, MultiRun, runs_joined
-from penstock.operators.joins.probing import Probing, Step
+from penstock.operators.joins.probing import Measure, Probing, Step
 from penstock.operators.joins.reach import MultiPromised, Reach
 from penstock.operators.operator import Operator, Outputs
 from penstock.operators.state import PROMISES
@@ -109,6 +109,12 @@ class MultiJoinOperator(Operator):
         if not len(batch):
             return
         known = self._bounds()
+        self.probing.measures = self.pages.get("measures") or {}
+        yield from self._processed(port, batch, known)
+        if self.probing.measures:
+            self.pages.put("measures", self.probing.measures)
+
+    def _processed(self, port: int, batch: Batch, known: MultiBounds) -> Outputs:
         if len(batch) <= FEW_ROWS and not batch.columnar and self._melts(len(batch), known):
             out = self._by_rows(port, batch.rows, known)
             if out:
@@ -360,6 +366,9 @@ class MultiJoinOperator(Operator):
                 return list(page)
             case MultiBounds():
                 return [page.times, page.attributes, page.runs, page.next, page.few]
+            case dict():
+                told = [(sorted(joined), other, m.looked, m.found, m.used) for (joined, other), m in page.items()]
+                return sorted(told)
             case _:
                 return page
 
@@ -370,4 +379,6 @@ class MultiJoinOperator(Operator):
         if key.startswith("loose"):
             at = self._attributes[int(key.removeprefix("loose"))]
             return LooseInput((row[at], tuple(row)) for row in data)
+        if key == "measures":
+            return {(frozenset(joined), other): Measure(*rest) for joined, other, *rest in data}
         return MultiBounds(*data)

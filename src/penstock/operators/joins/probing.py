@@ -3,7 +3,8 @@
 The next one is the one in which it meets the fewest rows: what is found in one has to be looked up in those after it.
 How many rows are met is measured as the inputs go: for the inputs that are joined so far and the next one, the rows
 found per row that looked. What was not measured yet is tried before what was, if columns are to be equal; what was
-measured is forgotten after `STALE` looks, so that it is measured anew. Nothing that comes out depends on the order.
+measured is forgotten after `STALE` looks, so that it is measured anew. What comes
+out does not depend on the order, but the order in which it does may: so measures are a part of the state.
 """
 
 from __future__ import annotations
@@ -30,10 +31,16 @@ class Step:
 
 
 @dataclass
-class _Measure:
+class Measure:
+    """How many rows looked, lately, and how many they found."""
+
     looked: float = 0.0
     found: float = 0.0
     used: int = 0
+
+
+Measures = dict[tuple[frozenset[int], int], Measure]
+"""By the inputs that are joined, and the next one."""
 
 
 @dataclass
@@ -43,7 +50,7 @@ class Probing:
     size: int
     classes: tuple[tuple[Member, ...], ...]
     """Columns that are equal to one another."""
-    measures: dict[tuple[frozenset[int], int], _Measure] = field(default_factory=dict)
+    measures: Measures = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Steps are made once."""
@@ -62,7 +69,7 @@ class Probing:
 
     def told(self, joined: frozenset[int], other: int, looked: int, found: int) -> None:
         """So many rows looked, and so many were found."""
-        measure = self.measures.setdefault((joined, other), _Measure())
+        measure = self.measures.setdefault((joined, other), Measure())
         measure.used += 1
         if measure.used > STALE:
             del self.measures[joined, other]
