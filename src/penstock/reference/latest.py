@@ -38,6 +38,8 @@ def _size(value: Any) -> tuple[Any, ...]:
         return ("0 null",)
     if isinstance(value, float) and math.isnan(value):
         return ("2 not a number",)
+    if isinstance(value, tuple):  # a nested one: part by part
+        return ("1 value", [_size(part) for part in value], 0)
     if value == 0 and isinstance(value, float):
         return ("1 value", 0.0, math.copysign(1, value))
     return ("1 value", value, 0)

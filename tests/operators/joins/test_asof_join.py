@@ -202,6 +202,8 @@ def test_ties_by_row_and_by_column_are_one_order() -> None:
         "timestamp": [None, -5, 0, 10**15],
         "decimal(20,4)": [None, Decimal("-1.5000"), Decimal("0.0000"), Decimal("1.5000")],
         "void": [None],
+        "array<double>": [None, (), (None,), (-0.0,), (0.0,), (1.0,), (1.0, None), (1.0, 0.5), (math.nan,)],
+        "struct<a:int,b:string>": [None, (None, "x"), (1, None), (1, "a"), (2, "")],
     }
     chance = random.Random(4)
     for _ in range(60):

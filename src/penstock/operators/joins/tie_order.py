@@ -2,7 +2,7 @@
 
 Rows are compared column by column, in the order of their schema. Null is less than any value, NaN greater than any
 other number, and -0.0 less than 0.0, so rows that are equal by this order are the same in every column. Texts are
-compared by their characters' code points, which is the order of their bytes.
+compared by their characters' code points, which is the order of their bytes; nested values part by part.
 
 The order is looked at only where times are equal: of many rows, `in_order` takes the columns of those that tie alone.
 """
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.batch import Row
+from penstock.model.nested import values_of
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -31,7 +32,7 @@ def _value(value: Any) -> tuple[Any, ...]:
         return (0,)
     if isinstance(value, float):
         return (2,) if math.isnan(value) else (1, value, math.copysign(1.0, value))
-    return (1, value)
+    return (1, order_of(value) if isinstance(value, tuple) else value)
 
 
 def in_order(groups: np.ndarray, times: np.ndarray, table: pa.Table) -> np.ndarray:
@@ -55,6 +56,10 @@ def _ranks(column: pa.ChunkedArray) -> list[np.ndarray]:
     arrow = column.type
     if pa.types.is_null(arrow):
         return []
+    if pa.types.is_nested(arrow):
+        values = [_value(value) for value in values_of(column)]
+        places = {value: place for place, value in enumerate(sorted(set(values)))}
+        return [np.array([places[value] for value in values], np.int64)]
     if pa.types.is_floating(arrow):
         return [_float_ranks(column)]
     if pa.types.is_integer(arrow) or pa.types.is_temporal(arrow) or pa.types.is_boolean(arrow):
