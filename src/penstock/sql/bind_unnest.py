@@ -38,7 +38,8 @@ class _Call:
 
 def is_lateral(join: exp.Expr) -> bool:
     """Whether what is joined are elements of the rows before."""
-    return isinstance(join.this, exp.Unnest | exp.Lateral)
+    joined = join.this
+    return isinstance(joined, exp.Unnest) or (isinstance(joined, exp.Lateral) and isinstance(joined.this, exp.Func))
 
 
 def with_laterals(tree: exp.Select, scope: Scope, catalog: Catalog, *, alone: bool) -> None:
@@ -116,7 +117,10 @@ def _unnested(scope: Scope, call: _Call, wanted: list[str], binder: ExpressionBi
     bound = binder.bind(call.argument)
     if bound.type.name not in ("array", "map"):
         raise binder.error(
-            "An array or a map is expected.", call.argument, got=f"{shown(call.argument)} of type {bound.type}"
+            "An array or a map is expected.",
+            call.argument,
+            got=f"{shown(call.argument)} of type {bound.type}",
+            hint="split(text, ',') makes an array of a text",
         )
     usual = ["key", "value"] if bound.type.name == "map" else ["col"]
     names = [*(["pos"] if call.place else []), *usual]

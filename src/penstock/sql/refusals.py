@@ -13,7 +13,6 @@ from sqlglot import exp
 from penstock.sql.window_names import HOW_WINDOWS_ARE_WRITTEN
 
 _SORTED = "sort or cut the collected result instead; the row with the greatest value of a window is max_by(x, value)"
-_ROWS_OF_ONE = "give the stream a row for each part before it is read"
 _SCATTERED = "leave it out: where rows go is decided by the plan"
 
 _OF_PARTS: dict[str, str] = {
@@ -21,7 +20,6 @@ _OF_PARTS: dict[str, str] = {
     **dict.fromkeys(("DISTRIBUTE BY", "CLUSTER BY"), _SCATTERED),
     "WINDOW": HOW_WINDOWS_ARE_WRITTEN,
     "QUALIFY": "number the rows of a window in a sub-query, and choose among them: WHERE rn <= 10",
-    "LATERAL VIEW": _ROWS_OF_ONE,
     "PIVOT": "write an aggregate for each column: sum(x) FILTER (WHERE kind = 'a') AS a",
     "UNPIVOT": "write a SELECT for each column, with UNION ALL between them",
     "DISTINCT ON": "take one row of each group of a window: GROUP BY the columns, with first(x) or max_by(x, y)",
