@@ -46,6 +46,9 @@ QUERIES = [
     "SELECT k, count(*) AS n, max(ve) AS last FROM s GROUP BY k",
     "SELECT k, count(*) AS n FROM m GROUP BY k",
     "SELECT k, count(*) AS n [RANGE 6, SLIDE 2, WA vs] FROM m GROUP BY k",
+    "SELECT s.k, count(*) AS n FROM s JOIN r ON s.k = r.k AND r.vs BETWEEN s.vs - 2 AND s.vs + 4 GROUP BY s.k",
+    "SELECT s.k, s.vs, r.vs AS w FROM s LEFT JOIN r ON s.k = r.k AND r.vs BETWEEN s.vs - 2 AND s.vs + 4",
+    "SELECT s.k, s.vs FROM s LEFT ANTI JOIN r ON s.k = r.k AND r.vs BETWEEN s.vs AND s.vs + 3",
 ]
 
 
