@@ -281,6 +281,9 @@ CASES = [
     ),
     Golden("union", "SELECT k, v FROM s WHERE v > 3 UNION ALL SELECT k, v FROM s"),
     Golden("row-numbers", "SELECT count(*) AS n, max(v) AS m [RANGE 9 rows, SLIDE 4 rows, WA row-num] FROM s"),
+    Golden(
+        "columnar-loose", "SELECT ts, k, count(*) AS n, max(v) AS m, sum(v) AS t FROM s GROUP BY ts, k", form="arrow"
+    ),
     Golden("columnar-tumbling", f"SELECT k, {NUMBERS} {TUMBLING} FROM s GROUP BY k"),
     Golden("columnar-tumbling-arrow", f"SELECT k, {NUMBERS} {TUMBLING} FROM s GROUP BY k", form="arrow"),
     Golden("columnar-sliding", f"SELECT k, b, {NUMBERS} {SLIDING} FROM s GROUP BY k, b"),

@@ -35,10 +35,19 @@ class Cells:
 
     def of(self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide) -> Iterator[tuple[int, Pane]]:
         """The panes of a batch, ascending, each with its cells; `codes` are those of rows, of `groups` in all."""
-        first, last = int(panes.min()), int(panes.max())
-        if last - first >= FAR:
+        if int(panes.max()) - int(panes.min()) >= FAR:
             yield from self._far_apart(batch, panes, codes, groups, state)
             return
+        present, edges, cells, numbers = self.together(batch, panes, codes, groups, state)
+        ends = edges.tolist()
+        for pane, lo, hi in zip(present.tolist(), ends, ends[1:], strict=False):
+            yield pane, (cells[lo:hi].copy(), _parts(numbers, lo, hi))
+
+    def together(
+        self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide
+    ) -> tuple[Array, Array, Array, list[Array]]:
+        """The panes of a batch that is not too far apart, where the cells of each begin and end, and all cells."""
+        first, last = int(panes.min()), int(panes.max())
         columns = self._columns(batch)
         self._weigh(columns, state, last)
         places = panes - first
@@ -55,9 +64,7 @@ class Cells:
         starts = steps * groups
         edges = np.append(np.searchsorted(cells, starts), len(cells))
         cells -= np.repeat(starts, np.diff(edges))
-        ends = edges.tolist()
-        for place, lo, hi in zip(present.tolist(), ends, ends[1:], strict=False):
-            yield place + first, (cells[lo:hi].copy(), _parts(numbers, lo, hi))
+        return present + first, edges, cells, numbers
 
     def _far_apart(
         self, batch: Batch, panes: Array, codes: Array, groups: int, state: Slide

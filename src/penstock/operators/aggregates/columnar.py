@@ -7,16 +7,15 @@ them as they are. Results come in portions, and each portion leaves the state as
 rest. A group whose sum is none that SQL can hold fails for that window.
 
 State: one page per pane (groups and numbers), one per few panes of the leaving stack, one for the codes of groups, one
-for rows not yet brought down, one for the rest.
+for rows not yet brought down, one for the rest. Many small windows that tumble are held in one page instead of panes
+(`loose_cells`), until something needs the panes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -27,15 +26,17 @@ from penstock.operators.aggregates.chosen import Chosen
 from penstock.operators.aggregates.closing_groups import Ahead, GroupsPart
 from penstock.operators.aggregates.emission import PORTION, promised_ends
 from penstock.operators.aggregates.group_codes import GroupCodes
+from penstock.operators.aggregates.loose_cells import KINDS, as_one_run, put_run
 from penstock.operators.aggregates.measures import Array, Measure, Result, infinite
-from penstock.operators.aggregates.pane_numbers import Pane, as_one, put_in_pane, read_pane, runs_of
+from penstock.operators.aggregates.pane_numbers import Pane, as_one, put_in_pane, runs_of
 from penstock.operators.aggregates.pane_windows import PaneWindows
 from penstock.operators.aggregates.row_code import Groups, absorber
 from penstock.operators.aggregates.row_tables import RowTables, as_cells
+from penstock.operators.aggregates.sent_panes import SentPanes
 from penstock.operators.aggregates.slide import Slide
 from penstock.operators.aggregates.sliding_total import SlidingTotal
 from penstock.operators.aggregates.window_tables import Block, WindowTables
-from penstock.operators.operator import BoundMemory, Operator, Outputs
+from penstock.operators.operator import BoundMemory, Outputs
 from penstock.operators.windows.sliding import Sliding
 
 MIN_COLUMNAR = 32
@@ -46,11 +47,11 @@ SPARE_CODES = 1024
 """So many codes of dead groups, and half as many as are alive, may wait before living ones are renumbered."""
 
 
-class ColumnarAggregate(Operator):
+class ColumnarAggregate(SentPanes):
     """A windowed aggregate whose measures are numbers."""
 
     kind = "columnar panes"
-    version = 3
+    version = 4
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class ColumnarAggregate(Operator):
         self._row_tables = RowTables(schema, window, len(keys), results)
         self._tables = WindowTables(schema, window, len(keys), measures, results)
         self._next_look = FIRST_LOOK
+        self._may_be_loose = window.is_tumbling and all(m.kind in KINDS for m in measures)
         self._codes: GroupCodes | None = None
         self._kept_codes = 0
 
@@ -99,7 +101,7 @@ class ColumnarAggregate(Operator):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Bring the batch down to numbers per pane and group."""
-        if batch.columnar and len(batch) >= MIN_COLUMNAR:
+        if batch.columnar and (len(batch) >= MIN_COLUMNAR or self._loose()):
             with infinite():
                 self._take_columns(batch)
         else:
@@ -130,12 +132,19 @@ class ColumnarAggregate(Operator):
         if not settling:
             return
         state = self._state()
+        loose: list[Block] = []
         for pane, groups in settling.items():
             codes = self.codes.encode_keys(list(groups))
             columns = list(zip(*groups.values(), strict=True))
             self.sliding.values.take_sets(self.pages, pane, codes, columns)
             with infinite():
-                self._put_in_pane(state, pane, as_cells(self.measures, codes, columns, pane, state))
+                cells = as_cells(self.measures, codes, columns, pane, state)
+                if self._loose():
+                    loose.append((np.full(len(cells[0]), pane), *cells))
+                else:
+                    self._put_in_pane(state, pane, cells)
+        if loose:
+            self.pages.put("loose", put_run(self.measures, self._loose(), as_one_run(self.measures, loose)))
         if pending:
             self.pages.put("pending", pending)
         else:
@@ -147,46 +156,16 @@ class ColumnarAggregate(Operator):
         state = self._state()
         panes = self.window.panes_of(batch.times())
         codes = self.codes.encode([batch.table.column(i) for i in self.keys], len(batch))
+        if self._goes_loose(state, panes):
+            present, edges, own, numbers = self._cells.together(batch, panes, codes, len(self.codes), state)
+            run = np.repeat(present, np.diff(edges)), own, numbers
+            self.pages.put("loose", put_run(self.measures, self._loose(), run))
+            self._save(state)
+            return
         for pane, cells in self._cells.of(batch, panes, codes, len(self.codes), state):
             self._put_in_pane(state, pane, cells)
         self.sliding.values.take(self.pages, batch, panes, codes)
         self._save(state)
-
-    def take_panes(self, panes: Array, keys: Sequence[pa.ChunkedArray], numbers: Sequence[Array | pa.Array]) -> None:
-        """Take what was brought down elsewhere: entries of panes and groups, per measure numbers or lists of values."""
-        if not len(panes):
-            return
-        state = self._state()
-        codes = self.codes.encode(keys, len(panes))
-        self.sliding.values.take_lists(self.pages, panes, codes, numbers)
-        order = np.lexsort((codes, panes))
-        panes, codes = panes[order], codes[order]
-        present, starts = np.unique(panes, return_index=True)
-        edges = [*starts.tolist(), len(panes)]
-        sorted_numbers: list[Array] = []
-        for measure, given in zip(self.measures, numbers, strict=True):
-            if measure.kind == "distinct":
-                sorted_numbers.append(sorted_numbers[0])
-                continue
-            if measure.kind == "sum" and not measure.is_float:
-                state.weigh(int(panes[-1]), max(abs(int(given.min())), abs(int(given.max()))) * len(given))
-            wide = state.is_wide(measure) and given.dtype != object
-            sorted_numbers.append((given.astype(object) if wide else given)[order])
-        for pane, lo, hi in zip(present.tolist(), edges, edges[1:], strict=False):
-            with infinite():
-                self._put_in_pane(state, pane, (codes[lo:hi], [n[lo:hi] for n in sorted_numbers]))
-        self._save(state)
-
-    def give_panes(self) -> tuple[Array, list[pa.Array], list[Array | pa.Array]]:
-        """All that there is, as `take_panes` takes it; for an operator that only brings rows down."""
-        self._settle()
-        panes = self._state().panes
-        held = [read_pane(self.pages, f"p{pane}", self.measures) for pane in panes]
-        codes = [codes for codes, _ in held]
-        numbers: list[Array | pa.Array] = [np.concatenate(n) for n in zip(*(n for _, n in held), strict=True)]
-        for at, values in self.sliding.values.lists(self.pages, panes, codes).items():
-            numbers[at] = values
-        return np.repeat(panes, list(map(len, codes))), self.codes.columns(np.concatenate(codes)), numbers
 
     def _put_in_pane(self, state: Slide, pane: int, cells: Pane) -> None:
         if state.open(pane):
@@ -228,6 +207,7 @@ class ColumnarAggregate(Operator):
             return END_OF_TIME
         needed = self.window.first_needed(bound)
         self._settle()
+        self._tighten()
         state = self._state()
         if state.closed is None or needed > state.closed:
             state.closed = needed
@@ -237,7 +217,7 @@ class ColumnarAggregate(Operator):
 
     def _has_tables_alone(self, state: Slide) -> bool:
         """Whether windows tumble and only single rows have come: then their tables are the windows."""
-        return self.window.is_tumbling and not state.panes
+        return self.window.is_tumbling and not state.panes and not self._loose()
 
     def _close_tables(self, state: Slide, bound: int) -> Outputs:
         """The results of tumbling windows of which only single rows have come."""
@@ -256,7 +236,11 @@ class ColumnarAggregate(Operator):
         yield from results
 
     def _close(self, state: Slide, bound: int) -> Outputs:
+        if self._loose() and Ahead.of(self.pages, self.codes) is not None:
+            self._tighten()
+            state = self._state()
         if not state.panes:
+            yield from self._close_loose(state, bound)
             return
         last = self.window.last_of_pane(state.panes[-1])
         first_open = last + 1 if bound == END_OF_TIME else self.window.first(bound)
@@ -296,6 +280,7 @@ class ColumnarAggregate(Operator):
 
     def _close_groups(self, bound: int, chosen: Chosen) -> Outputs:
         """Put out the windows of some groups that a bound of theirs closes; they leave what they need no more."""
+        self._tighten()
         state = self._state()
         first_open = None if bound == END_OF_TIME else self.window.first(bound)
         if self._has_tables_alone(state):
@@ -352,6 +337,8 @@ class ColumnarAggregate(Operator):
         for pane in state.panes:
             for codes, _ in runs_of(self.pages.get(f"p{pane}")):
                 alive[codes] = True
+        for _, codes, _ in self._loose():
+            alive[codes] = True
         live = np.flatnonzero(alive)
         state.live = len(live)
         if len(self.codes) > len(live) + len(live) // 2 + SPARE_CODES:
@@ -365,6 +352,8 @@ class ColumnarAggregate(Operator):
             page = self.pages.get(f"p{pane}")
             runs = [(lookup[codes], numbers) for codes, numbers in runs_of(page)]
             self.pages.put(f"p{pane}", runs if isinstance(page, list) else runs[0])
+        if self._loose():
+            self.pages.put("loose", [(panes, lookup[codes], numbers) for panes, codes, numbers in self._loose()])
         self.sliding.values.renumber(state.totals, state.panes, self.pages, lookup)
         self.sliding.renumber(state.totals, lookup)
         self._codes = self.codes.keep(live)

@@ -128,6 +128,11 @@ class Measure:
             self._ufunc.at(total, slots, values.astype(object) if total.dtype == object else values)
         return total
 
+    def joined_runs(self, values: Array, starts: Array) -> Array:
+        """Numbers put together, of which each run that begins at `starts` becomes one."""
+        made: Array = self._ufunc.reduceat(values, starts)
+        return made
+
     def gather_runs(self, starts: Array, rows: int, values: Array | None, valid: Array | None, *, wide: bool) -> Array:
         """The same of rows in the order of their slots, of which each run, which begins at `starts`, becomes one."""
         if self.kind in ("rows", "distinct") or (self.kind == "count" and valid is None):

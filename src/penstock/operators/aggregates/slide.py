@@ -55,6 +55,10 @@ class Slide:
         """Integers that come to no more than `weight` go under a pane."""
         self.weights[pane] = self.weights.get(pane, 0) + weight
 
+    def forget_weights(self, first_needed: int) -> None:
+        """What is weighed under panes before one is gone."""
+        self.weights = {pane: weight for pane, weight in self.weights.items() if pane >= first_needed}
+
     def pass_weight(self, pane: int) -> None:
         """A pane is gone, and panes before it may still hold integers that are weighed under it."""
         weight, before = self.weights.pop(pane, 0), bisect_left(self.panes, pane)
