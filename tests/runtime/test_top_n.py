@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
+from penstock.engines.local.execution import LocalExecution
 from penstock.errors import PlanError, QueryError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -26,6 +27,7 @@ from penstock.operators.windows import row_number
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node, RowNumber
 from penstock.plan.planner import in_process, spark_batch
+from penstock.reference import evaluate
 from penstock.sql.binder import bind
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from penstock.testing.strategies import cuts
@@ -206,3 +208,18 @@ def test_who_joins_by_the_window_that_numbers_are_of() -> None:
     )
     assert [tuple(row.values()) for row in query.collect().to_pylist()] == [("b", 7, 2), ("a", 1, 2), ("a", 3, 1)]
     assert [p for p in query.elements() if isinstance(p, Punctuation)][-1].is_end
+
+
+def test_nested_values_are_compared_part_by_part() -> None:
+    """As the oracle does, and whether they come as rows or as columns."""
+    values = [(2, None), (1,), None, (1, 5), (), (None, 3), (1, 4)]
+    own = pk.Flow().stream("s", [], time="ts", schema="ts bigint, v int, a array<int>", progress=pk.ordered()).catalog
+    plan = bind("SELECT a, ROW_NUMBER() OVER (PARTITION BY ts ORDER BY v DESC) AS n FROM s", own)
+    schema = own.streams["s"].schema
+    given_rows = [(1, 7, value) for value in values]
+    for batch in (Batch(schema, given_rows), Batch(schema, table=Batch(schema, given_rows).table)):
+        execution = LocalExecution(plan, own)
+        outputs = [*execution.feed("s", batch), *execution.close()]
+        found = {row[0]: row[1] for out in outputs if isinstance(out, Batch) for row in out.rows}
+        assert sorted(found, key=lambda value: found[value]) == [None, (), (None, 3), (1,), (1, 4), (1, 5), (2, None)]
+        assert_same(evaluate(plan, [("s", row) for row in given_rows]), tdb_of(outputs))

@@ -47,7 +47,10 @@ def _compared(one: object, other: object, *, descending: bool, nulls_last: bool)
         first = (one is not None) - (other is not None)  # null first
         return -first if nulls_last else first
     found = _is_nan(one) - _is_nan(other)
-    if not found and not _is_nan(one):
+    if isinstance(one, tuple) and isinstance(other, tuple):  # nested: part by part
+        parts = (_compared(a, b, descending=False, nulls_last=False) for a, b in zip(one, other, strict=False))
+        found = next((each for each in parts if each), (len(one) > len(other)) - (len(one) < len(other)))
+    elif not found and not _is_nan(one):
         found = (one > other) - (one < other)  # type: ignore[operator]
     return -found if descending else found
 

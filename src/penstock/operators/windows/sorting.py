@@ -1,7 +1,7 @@
 """Columns as whole numbers that are ordered as SQL orders their values, and equal where these are.
 
-NaN is the greatest number, zero has one sign, text goes by its code points, as in Spark. Rows are then sorted by plain
-arrays, whatever the types of their columns are.
+NaN is the greatest number, zero has one sign, text goes by its code points, nested values part by part, as in Spark.
+Rows are then sorted by plain arrays, whatever the types of their columns are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from penstock.model.comparing import order_key
+from penstock.model.nested import values_of
 
 Array = np.ndarray
 ROOM = 1 << 62
@@ -45,6 +48,10 @@ def codes_of(column: pa.ChunkedArray, by: By) -> Array:
 def _ranked(column: pa.ChunkedArray) -> Array:
     """Of values without nulls, ascending."""
     kind = column.type
+    if pa.types.is_nested(kind):
+        keys = [order_key(value) for value in values_of(column)]
+        places = {key: place for place, key in enumerate(sorted(set(keys)))}
+        return np.fromiter((places[key] for key in keys), np.int64, len(keys))
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     if pa.types.is_floating(kind):
