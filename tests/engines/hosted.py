@@ -62,6 +62,8 @@ class HostedPlan:
         self.control = ControlMapper(self.buckets, tuple(entrances))
         self.hosts: dict[tuple[int, int], HostedGraph] = {}
         self.record = Record("run", -1, -1)
+        self.sent: dict[int, list[Packet]] = {}
+        """What was sent in the last micro-batch, by the stage that has sent it; 0 is where rows are read."""
 
     def _mapper(self, entrance: Physical, late: Any, lived: Any) -> Mapper | JudgingMapper:
         source = entrance.node
@@ -88,8 +90,9 @@ class HostedPlan:
         for stream, bound in (bounds or {}).items():
             line = json.dumps({"stream": stream, "bound": bound})
             packets += packets_of(self.control(iter([pa.RecordBatch.from_pydict({"value": [line]})])))
+        self.sent = {0: packets}
         for stage in range(1, self.planned.stages + 1) if self.planned.stages else [0]:
-            packets = self._stage(packets, stage)
+            packets = self.sent[stage] = self._stage(packets, stage)
         said = [(packet.bucket, packet.kind, packet.body) for packet in packets]
         for known in map(load, bodies(said, "progress")):
             told = {stream: plain_tracker(*state) for stream, state in known["trackers"].items()}

@@ -23,6 +23,7 @@ from penstock.model.batch import table_of
 from penstock.operators.aggregates import text_codes, word_table
 from penstock.plan.nodes import Node
 from tests.engines.hosted import HostedPlan, packets_of
+from tests.engines.test_join_stages import JOINS
 from tests.engines.test_stages import CASES, SCHEMA, tables_to_look_into
 from tests.engines.test_state_pages import Store
 
@@ -102,11 +103,14 @@ def attempts(sql: str, options: dict[str, Any], *, staged: bool) -> list[Attempt
     return [Attempt(query.plan, query.catalog, seed, staged=staged) for seed in (1, 2)]
 
 
-@pytest.mark.parametrize("case", [*CASES, *UNCUT])
+STAGED = {**CASES, **{f"join, {name}": case for name, case in JOINS.items()}}
+
+
+@pytest.mark.parametrize("case", [*STAGED, *UNCUT])
 def test_two_attempts_keep_the_same_state(case: str) -> None:
-    sql, options = UNCUT[case] if case in UNCUT else (CASES[case][0], {})
-    first, second = attempts(sql, options, staged=case in CASES)
-    assert bool(first.made.planned.stages) == (case in CASES)
+    sql, options = UNCUT[case] if case in UNCUT else (STAGED[case][0], {})
+    first, second = attempts(sql, options, staged=case in STAGED)
+    assert bool(first.made.planned.stages) == (case in STAGED)
     for batch in range(3):
         kept, other = first.take(batch), second.take(batch)
         assert kept.keys() == other.keys()

@@ -149,8 +149,18 @@ def counted(said: list[Said]) -> Counter[str]:
 @examples(8)
 def test_stages_come_to_what_the_oracle_says(case: str, data: st.DataObject) -> None:
     sql, stages = CASES[case]
+    assert come_to_what_the_oracle_says(sql, drawn(data, "sz"), data) == stages
+
+
+def drawn(data: st.DataObject, names: str) -> list[Arrivals]:
+    """Streams that progress alike."""
     progress = PROGRESS[data.draw(st.sampled_from(sorted(PROGRESS)), "progress")]
-    trial = Trial.of(sql, [data.draw(streams(name, progress)) for name in "sz"], tables_to_look_into())
+    return [data.draw(streams(name, progress)) for name in names]
+
+
+def come_to_what_the_oracle_says(sql: str, arrivals: list[Arrivals], data: st.DataObject) -> int:
+    """A query in any micro-batches, parts and buckets; in how many stages it was."""
+    trial = Trial.of(sql, arrivals, tables_to_look_into())
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans(), "partials however few rows there are"):
             for module in (partial_forms, distinct):
@@ -164,10 +174,9 @@ def test_stages_come_to_what_the_oracle_says(case: str, data: st.DataObject) -> 
             staged=True,
             native=lambda expression: is_native and isinstance(expression, Call),
         )
-        assert hosted.planned.stages == stages
         said: list[Said] = []
         for step in range(max(len(s.batches) for s in trial.streams)):
-            parts = {s.name: cut(s.batches[step], data) for s in trial.streams if step < len(s.batches)}
+            parts = {s.name: cut(s, step, data) for s in trial.streams if step < len(s.batches)}
             said += hosted.run_all(parts)
         said += hosted.run_all({}, {s.name: END_OF_TIME for s in trial.streams})
     judged = {s.name: s.judge("batch", trial.catalog) for s in trial.streams}
@@ -186,13 +195,14 @@ def test_stages_come_to_what_the_oracle_says(case: str, data: st.DataObject) -> 
     assert total["dead"] == untimed + refused
     assert rows_in(said, "dead") == total["dead"] + total["failed"]
     assert total["read"] == sum(len(batch) for s in trial.streams for batch in s.batches)
+    return hosted.planned.stages
 
 
-def cut(rows: tuple[Row, ...], data: st.DataObject) -> list[pa.Table]:
+def cut(stream: Arrivals, step: int, data: st.DataObject) -> list[pa.Table]:
     """The rows of a micro-batch in two parts, in any order."""
-    shuffled = data.draw(st.permutations(rows))
-    at = data.draw(st.integers(0, len(rows)))
-    return [table_of(SCHEMA, part) for part in (shuffled[:at], shuffled[at:])]
+    shuffled = data.draw(st.permutations(stream.batches[step]))
+    at = data.draw(st.integers(0, len(shuffled)))
+    return [table_of(stream.schema, part) for part in (shuffled[:at], shuffled[at:])]
 
 
 def rows_in(said: list[Said], kind: str) -> int:

@@ -23,12 +23,17 @@ from penstock.sql.binder import bind
 SCHEMA = schema_of([("t", "bigint"), ("g", "string"), ("h", "string"), ("v", "bigint")], "t")
 W, OUTER = "[RANGE 6, SLIDE 2, WA t]", "[RANGE 6, SLIDE 2, WA window_end]"
 INNER = f"SELECT g, h, count(*) AS n {W} FROM s GROUP BY g, h"
+NEAR = "z.t BETWEEN s.t - 2 AND s.t + 2"
+LEFT = f"FROM s LEFT JOIN z ON s.g = z.g AND {NEAR}"
 SPREAD = {
     "no state": "SELECT t, v + 1 AS w FROM s WHERE v > 0",
     "a group": f"SELECT g, sum(v) AS v {W} FROM s GROUP BY g",
     "a computed group": f"SELECT upper(g) AS g, count(*) AS n {W} FROM s GROUP BY upper(g)",
     "groups of groups": f"SELECT h, max(n) AS n {OUTER} FROM ({INNER}) i GROUP BY h",
     "a union": f"SELECT g, count(*) AS n {W} FROM s UNION z GROUP BY g",
+    "a join": f"SELECT s.h, z.v FROM s JOIN z ON s.g = z.g AND {NEAR}",
+    "an outer join": f"SELECT s.h, z.v FROM s FULL JOIN z ON s.g = z.g AND {NEAR}",
+    "groups of an outer join": f"SELECT s.g, count(*) AS n [RANGE 6, SLIDE 2, WA s.t] {LEFT} GROUP BY s.g",
     "distinct": "SELECT DISTINCT g, h FROM s",
     "distinct below": f"SELECT g, count(*) AS n {W} FROM (SELECT DISTINCT t, g, v FROM s) d GROUP BY g",
 }
@@ -36,6 +41,7 @@ ONE_PLACE = {
     "one group": f"SELECT count(*) AS n {W} FROM s",
     "row numbers": "SELECT g, count(*) AS n [RANGE 6 rows, SLIDE 2 rows, WA row-num] FROM s GROUP BY g",
     "a key that is a result": f"SELECT n, count(*) AS m {OUTER} FROM ({INNER}) i GROUP BY n",
+    "groups that may be missing": f"SELECT z.g, count(*) AS n [RANGE 6, SLIDE 2, WA s.t] {LEFT} GROUP BY z.g",
     "keys that do not meet": f"SELECT g, count(*) AS n {OUTER} FROM (SELECT h, max(g) AS g {W} FROM s GROUP BY h) i "
     "GROUP BY g",
 }

@@ -42,6 +42,7 @@ from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import NOTHING, spark_batch, spark_streaming
 from penstock.plan.rules.settle import settled_for
+from penstock.plan.stages import why_uncut
 from penstock.storage.files import Place, place_of
 from penstock.storage.home import checked_name
 
@@ -121,11 +122,13 @@ class SparkQuery(Query):
         Of a query that was started before, as `start` goes on with it.
         """
         kept, home = self._kept(), self._home()
-        planned = self._planned(kept, staged=home is not None and is_staged_at(home))
+        planned = self._at_work(kept)
         if not planned.is_hosted:
             return explain(planned)
         buckets = None if home is None else buckets_at(home)
         how = spread_in_words(planned, self.hosted(home, buckets, kept).buckets)
+        if home is not None and not planned.stages:
+            how += f"; not cut into stages: {why_uncut(self.plan) or 'the checkpoint is of a plan that was not'}"
         setting = None if self.is_streaming else other_meaning(self.spark)
         if setting is not None:
             how += f"; Spark's own operators would answer differently under {setting}"
@@ -148,7 +151,12 @@ class SparkQuery(Query):
     def nodes_at_work(self) -> list[Known]:
         """The nodes of the plan in the order, and under the identities, in which its checkpoint has them."""
         kept = self._kept()
-        return kept.identities(self._planned(kept).node)
+        return kept.identities(self._at_work(kept).node)
+
+    def _at_work(self, kept: Kept) -> Physical:
+        """How the query runs once it is started, or would if it were."""
+        home = self._home()
+        return self._planned(kept, staged=home is not None and is_staged_at(home))
 
     @property
     def stream_names(self) -> list[str]:

@@ -8,13 +8,15 @@ groups by can be used. Where none is left the whole plan runs in one place, whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from penstock.model.schema import DOUBLE, FLOAT, DataType, Schema
+from penstock.model.schema import BIGINT, DOUBLE, FLOAT, TIMESTAMP, DataType, Schema
 from penstock.plan.expressions import Column, Expression, columns_in, substitute, worded
+from penstock.plan.join_nodes import Band
+from penstock.plan.monotone import moved, stretches
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -35,6 +37,7 @@ from penstock.plan.nodes import (
     Unnest,
     WindowAggregate,
 )
+from penstock.plan.windows import SlidingWindow
 
 Routes = dict[str, tuple[Expression, ...]]
 Path = tuple[int, ...]
@@ -92,22 +95,67 @@ def needed(node: Node) -> Distribution:
             return ANY
 
 
+def needed_at(node: Node, port: int) -> Distribution:
+    """What a node needs of the rows of one of its inputs, by columns of that input."""
+    match node:
+        case Join() | MultiJoin():
+            return by_keys(same[port] for same in equal_in(node))
+        case _:
+            return needed(node)
+
+
+def equal_columns(join: Join) -> list[tuple[Column, Column]]:
+    """What is equal in rows that meet: a column of the left and one of the right."""
+    left, right = join.left.schema, join.right.schema
+    return [(Column(one, left[one].type), Column(other, right[other].type)) for one, other in join.equal]
+
+
+def equal_in(join: Join | MultiJoin) -> Sequence[tuple[Expression, ...]]:
+    """What is equal in rows that meet, of each input.
+
+    Where no columns of two are, times are if one is always as much later than the other, as the ends of windows may be.
+    """
+    if isinstance(join, MultiJoin):
+        return [
+            tuple(Column(same[port], below.schema[same[port]].type) for port, below in enumerate(join.streams))
+            for same in join.everywhere
+        ]
+    columns = equal_columns(join)
+    near, (left, right) = join.near, join.on
+    if columns or not isinstance(near, Band) or near.low < near.high:
+        return columns
+    one, other = Column(left, join.left.schema[left].type), Column(right, join.right.schema[right].type)
+    return [(one, moved(other, -near.low))] if one.type in (BIGINT, TIMESTAMP) else []
+
+
 def routes(plan: Node) -> Routes | None:
     """For each source the expressions by which its rows are spread, or None if everything must go to one place."""
     top = _topmost_stateful(plan)
     if top is None:
         # Nothing has state: any spreading is right, and time spreads well.
         return {n.name: (_time(n),) for n in plan.walk() if isinstance(n, Source)}
-    below = top if isinstance(top, Merge | Join | MultiJoin) else top.inputs[0]
-    traced = [t for key in needed(top).keys if (t := _by_source(below, key)) is not None]
+    traced = [t for paths in _traced(top) if (t := _by_source(top, paths)) is not None]
     if not traced:
         return None
     return {source: tuple(t[source] for t in traced) for source in traced[0]}
 
 
-def _by_source(plan: Node, wanted: Expression) -> dict[str, Expression] | None:
+def _traced(top: Node) -> Iterator[dict[Path, Expression] | None]:
+    """What each of the keys of a node is at the sources below it."""
+    if isinstance(top, Join):
+        for pair in equal_columns(top):
+            sides = [
+                follow(below, key, path=(port,)) for port, (below, key) in enumerate(zip(top.inputs, pair, strict=True))
+            ]
+            yield None if None in sides else {path: e for side in sides if side is not None for path, e in side.items()}
+        return
+    below, path = (top, ()) if isinstance(top, Merge | MultiJoin) else (top.inputs[0], (0,))
+    for key in needed(top).keys:
+        yield follow(below, key, path=path)
+
+
+def _by_source(plan: Node, traced: dict[Path, Expression] | None) -> dict[str, Expression] | None:
     """What an expression is at each source, if it is the same wherever the plan reads that source."""
-    traced = follow(plan, wanted)
     found: dict[str, Expression] = {}
     for path, expression in (traced or {}).items():
         source = at_path(plan, path)
@@ -169,19 +217,28 @@ def _time(source: Source) -> Column:
 
 
 def follow(
-    node: Node, wanted: Expression, leaves: Container[Path] = (), path: Path = (), *, plainly: bool = False
+    node: Node,
+    wanted: Expression,
+    leaves: Container[Path] = (),
+    path: Path = (),
+    *,
+    plainly: bool = False,
+    instants: bool = False,
 ) -> dict[Path, Expression] | None:
     """What an expression over the output of a node is at each source below it, or at a leaf before that.
 
     None where rows that are equal in it need not have been equal in anything there. With `plainly`, only columns go
-    through what groups rows: rows that are equal to it may differ to a function, such as 0.0 and -0.0 to one of a
-    user's, or may be given other answers each time.
+    through what groups or joins rows: rows that are equal to it may differ to a function, such as 0.0 and -0.0 to one
+    of a user's, or may be given other answers each time. With `instants`, the ends of windows of one tick are followed
+    to the times that these are of.
     """
     if isinstance(node, Source) or path in leaves:
         return {path: wanted}
-    down = partial(follow, leaves=leaves, plainly=plainly)
+    down = partial(follow, leaves=leaves, plainly=plainly, instants=instants)
     match node:
-        case WindowAggregate() | GroupAggregate() | Distinct() if plainly and not isinstance(wanted, Column):
+        case WindowAggregate(input=below) if instants and (at := _instant(node, wanted)) is not None:
+            return down(below, at, path=(*path, 0))
+        case WindowAggregate() | GroupAggregate() | Distinct() | Join() if plainly and not isinstance(wanted, Column):
             return None
         case Ends(name=name) if name in columns_in(wanted):
             return None  # an insert and its adjusts must meet
@@ -226,6 +283,18 @@ def follow(
             return None
 
 
+def _instant(node: WindowAggregate, wanted: Expression) -> Expression | None:
+    """What the end of a window of one tick is below it: the instant that rows are grouped by, and a tick."""
+    window, found = node.window, stretches(wanted)
+    if found is None or found.length > 1 or found.attribute != node.schema.time:
+        return None
+    if not isinstance(window, SlidingWindow) or not window.range == window.slide == 1:
+        return None
+    time = node.input.schema[window.attribute]
+    is_key = time.name in node.keys and time.type in (BIGINT, TIMESTAMP)
+    return moved(Column(time.name, time.type), found.shift + 1) if is_key else None
+
+
 def _equal(join: Join) -> list[tuple[str, str]]:
     """What is equal on both sides, by the names in the output of pairs."""
     half = len(join.left.schema.fields)
@@ -238,13 +307,17 @@ def _equal(join: Join) -> list[tuple[str, str]]:
 def _at_both(
     join: Join, wanted: Expression, down: Callable[..., dict[Path, Expression] | None], path: Path
 ) -> dict[Path, Expression] | None:
-    """What an expression over what is equal on both sides of a join is below both of them."""
+    """What an expression over what is equal on both sides of a join is below both of them.
+
+    A column of a side that may be missing is null in rows without a partner, wherever they are.
+    """
     columns = columns_in(wanted)
+    there = not join.keeps_right, not join.keeps_left or not join.is_of_pairs
     own: list[dict[str, Expression]] = [{}, {}]
-    for called, pair in zip(_equal(join), join.equal, strict=True):
-        for name in called:
-            for side, column in enumerate(pair):
-                own[side][name] = Column(column, join.inputs[side].schema[column].type)
+    for called, pair in zip(_equal(join), equal_columns(join), strict=True):
+        for name, is_there in zip(called, there, strict=True):
+            for side, column in enumerate(pair) if is_there else ():
+                own[side][name] = column
     if not columns or not columns <= own[0].keys():
         return None
     result: dict[Path, Expression] = {}

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from penstock.model.schema import BIGINT
 from penstock.model.time import DAY, HOUR, MINUTE, SECOND
 from penstock.plan.expressions import Call, Column, Expression, Literal
 
@@ -90,6 +91,12 @@ def stretches(expression: Expression) -> Stretches | None:
 def _moved(inner: Expression, by: int) -> Stretches | None:
     found = stretches(inner)
     return None if found is None else replace(found, shift=found.shift + by)
+
+
+def moved(expression: Expression, by: int) -> Expression:
+    """A timestamp or a bigint so many ticks later."""
+    name = "time_add" if expression.type.name == "timestamp" else "add"
+    return Call(name, (expression, Literal(by, BIGINT)), expression.type) if by else expression
 
 
 def turns(expression: Expression) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from penstock.model.schema import DOUBLE, FLOAT
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
 from penstock.plan.cost import WID, Choice, Volume, choose_aggregate, choose_spark
-from penstock.plan.distribution import SINGLE, Distribution, Path, Routes, by_keys, needed, routes
+from penstock.plan.distribution import SINGLE, Distribution, Path, Routes, by_keys, equal_in, needed, routes
 from penstock.plan.expressions import always_has_value
 from penstock.plan.identity import Known
 from penstock.plan.join_nodes import Latest
@@ -54,7 +54,8 @@ from penstock.plan.physical import Physical, Runs
 from penstock.plan.progressing import Wanted, wanted_above, wanted_below
 from penstock.plan.read_columns import read_below
 from penstock.plan.rules.multiway import candidates
-from penstock.plan.stages import Exchange, exchanges
+from penstock.plan.rules.narrow import narrowed
+from penstock.plan.stages import Exchange, exchanges, why_uncut
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
 
@@ -119,10 +120,10 @@ def spark_streaming(
     """The query graph in Spark's workers.
 
     If it is `staged`, and can be, rows are judged where they are read and change places as often as operators ask for
-    it (`stages`); otherwise they are spread once, by what every operator with state groups by. `kept` is what a
-    checkpoint has that is to be taken up.
+    it (`stages`), and joins are given the columns that are read of them (`rules.narrow`); otherwise they are spread
+    once, by what every operator with state groups by. `kept` is what a checkpoint has that is to be taken up.
     """
-    plan = _joined(plan, kept)
+    plan = _joined(plan, kept, staged=staged)
     cuts = exchanges(plan) if staged else None
     spread = routes(plan)
 
@@ -135,10 +136,22 @@ def spark_streaming(
     return _planned(plan, decide, distribution, kept, cuts or {})
 
 
-def _joined(plan: Node, kept: Kept) -> Node:
-    """The plan with joins as a tree or as one operator: what costs less, or what most of the state is of."""
-    able = [kept.ordered(each) for each in candidates(plan)]
-    return max(able, key=kept.has_of)  # the first of equals
+def _joined(plan: Node, kept: Kept, *, staged: bool = False) -> Node:
+    """The plan with joins as a tree or as one operator: what costs less, or what most of the state is of.
+
+    If it is `staged`, one operator in which nothing is equal in all would have all rows in one place; a tree has not.
+    """
+    able = candidates(plan)
+    if staged and not all(n.everywhere for n in able[0].walk() if isinstance(n, MultiJoin)) and not _is_asked_for(plan):
+        able = [able[-1], *able[:-1]]
+    if staged:
+        able = [narrowed(each) if why_uncut(each) is None else each for each in able]
+    return max(map(kept.ordered, able), key=kept.has_of)  # the first of equals
+
+
+def _is_asked_for(plan: Node) -> bool:
+    """Whether the query says that joins are to be one operator."""
+    return any(isinstance(node, Join) and node.as_one for node in plan.walk())
 
 
 def _spread(source: Source, spread: Routes | None) -> Distribution:
@@ -314,7 +327,8 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
         case Lookup():
             return _looked_up(node, runs)
         case Join(equal=equal):
-            spread = "spread by what is equal" if equal else "in one place, since nothing is to be equal"
+            is_spread = equal or (staged and equal_in(node))
+            spread = "spread by what is equal" if is_spread else "in one place, since nothing is to be equal"
             name = AS_OF_JOIN if isinstance(node.near, Latest) else OA_JOIN
             return Decision(runs, name, "; ".join(filter(None, [node.why, spread, _RUNS, *_more(node)])))
         case MultiJoin(why=why):
