@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from tests.spark.staged_rows import Row, broken_of_file, rows_of_file
 
@@ -113,3 +114,20 @@ def union_of_two(rows: Sequence[Row]) -> Bag:
 def once(rows: Sequence[Row]) -> Bag:
     """Rows that are told apart by nothing are the same row."""
     return windowed(sorted(set(rows)), lambda row: (row.g,), 20)
+
+
+def joined(rows: Sequence[Row]) -> Bag:
+    """Per window and group of the later row: pairs of rows of one key, the second up to 5 after the first."""
+    by_key: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_key[row.k].append(row)
+    held: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for own in by_key.values():
+        for first, second in product(own, own):
+            if first.ts <= second.ts <= first.ts + 5:
+                for end in (first.ts // 10 * 10 + 10, first.ts // 10 * 10 + 20):
+                    held[end, second.g].append((first.v, second.v))
+    return Counter(
+        (end // 10 - 1, end - 20, end, g, len(own), sum(v for v, _ in own), max(u for _, u in own))
+        for (end, g), own in held.items()
+    )

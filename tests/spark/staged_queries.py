@@ -75,6 +75,14 @@ CASES = {
         by_hand.two_groupings,
         ("reading", "in_first", "in_last"),
     ),
+    "joined": Case(
+        "SELECT b.g, count(*) AS n, sum(a.v) AS s, max(b.v) AS m [RANGE 20, SLIDE 10, WA a.ts] "
+        "FROM main a JOIN main b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + 5 "
+        f"WHERE reading(a.v) = a.v AND in_first(a.v + b.v) = a.v + b.v GROUP BY b.g {LAST}",
+        *BOUNDED,
+        by_hand.joined,
+        ("reading", "in_first", "in_last"),
+    ),
     "union": Case(
         f"SELECT g, {MEASURES} [RANGE 20, SLIDE 10, WA ts] {TRAPPED} GROUP BY g {LAST} UNION ALL "
         f"SELECT v % 7, {MEASURES} [RANGE 20, SLIDE 10, WA ts] FROM main GROUP BY v % 7",

@@ -77,7 +77,7 @@ def kill_at(home: Path, name: str, point: str, calls: int, *, replayed: bool) ->
     (home / "replay").unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("name", ["two groupings", "grouped"])
+@pytest.mark.parametrize("name", ["two groupings", "grouped", "joined"])
 def test_killed_at_every_point(name: str, tmp_path: Path) -> None:
     case, rng = CASES[name], random.Random(f"{name} {SEED}")
     write_file(tmp_path / "in/main", 0)

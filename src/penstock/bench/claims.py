@@ -41,9 +41,8 @@ class Report:
 
     def with_more(self, other: Report) -> Report:
         """This one, and what another part of the same run has."""
-        return Report(
-            self.name, [*self.rows, *other.rows], [*self.claims, *other.claims], [*self.absent, *other.absent]
-        )
+        absent = list(dict.fromkeys([*self.absent, *other.absent]))
+        return Report(self.name, [*self.rows, *other.rows], [*self.claims, *other.claims], absent)
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""

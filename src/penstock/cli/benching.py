@@ -81,8 +81,10 @@ def _joins(rows: int, master: str, say: Say) -> Report:
 
 def _nexmark(rows: int, master: str, say: Say) -> Report:
     from penstock.bench.nexmark_rates import NexmarkBench
+    from penstock.bench.nexmark_streams import NexmarkStreamsBench
 
-    return NexmarkBench(max(rows // 4, 10_000), say).run()
+    in_process = NexmarkBench(max(rows // 4, 10_000), say).run()
+    return in_process.with_more(NexmarkStreamsBench(_session(master), max(rows // 4, 10_000), say).run())
 
 
 def _scale(rows: int, master: str, say: Say) -> Report:
