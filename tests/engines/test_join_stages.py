@@ -18,6 +18,7 @@ from tests.engines.test_stages import PER_KEY, come_to_what_the_oracle_says, dra
 from tests.engines.test_stages import SCHEMA as ROWS
 from tests.profiles import examples
 from tests.runtime.joins import PROGRESS, SCHEMA, asked, near_rows, queries, windowed
+from tests.runtime.test_asof_joins import queries as of_latest
 
 pytestmark = pytest.mark.spark  # the host is pyspark's; no session is started
 NEAR = "z.ts BETWEEN s.ts - 2 AND s.ts + 3"
@@ -35,6 +36,7 @@ JOINS: dict[str, tuple[str, int]] = {
     "of a stream with itself": ("SELECT s.k, z.d FROM s JOIN s z ON s.i = z.i AND s.ts = z.ts", 1),
     "without equality": (f"SELECT s.k, z.k AS o FROM s JOIN z ON s.i < z.i AND {NEAR}", 1),
     "of one time": ("SELECT s.k, z.k AS o FROM s JOIN z ON z.ts = s.ts + 2 AND s.i < z.i", 1),
+    "with the latest": ("SELECT s.k, z.d, z.ts FROM s ASOF LEFT JOIN z ON s.i = z.i AND s.ts >= z.ts", 1),
     "in one window": ("SELECT s.k, z.d FROM s, z [RANGE TUMBLING 5, WA ts] WHERE s.k = z.k", 1),
     "same groups": (
         f"SELECT s.i, count(*) AS n, max(z.d) AS m [RANGE 6, SLIDE 3, WA s.ts] FROM {PAIRS} GROUP BY s.i",
@@ -118,7 +120,7 @@ def test_three_streams_come_to_what_the_oracle_says(case: str, data: st.DataObje
     assert come_to_what_the_oracle_says(sql, drawn(data, "szy"), data) == stages
 
 
-@given(sql=queries() | windowed() | asked(), data=st.data())
+@given(sql=queries() | windowed() | asked() | of_latest(), data=st.data())
 @examples(40)
 def test_any_joins_come_to_what_the_oracle_says(sql: str, data: st.DataObject) -> None:
     """Rows close together, of few keys."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.model.progress import Bounded
 from penstock.model.properties import StreamProperties
@@ -15,6 +14,7 @@ from penstock.plan.rules.narrow import narrowed
 from penstock.reference.evaluation import outcome
 from penstock.sql.binder import bind
 from tests.runtime.joins import JoinCase, join_cases
+from tests.runtime.test_asof_joins import cases as as_of
 
 NEAR = "b.ts BETWEEN a.ts AND a.ts + 5"
 
@@ -32,8 +32,8 @@ def joins(sql: str) -> list[Join]:
     return [node for node in plan.walk() if isinstance(node, Join)]
 
 
-@given(case=join_cases(), data=st.data())
-def test_nothing_else_comes_out(case: JoinCase, data: st.DataObject) -> None:
+@given(case=join_cases() | as_of)
+def test_nothing_else_comes_out(case: JoinCase) -> None:
     plan: Node = case.plan
     slim = narrowed(plan)
     assert slim.schema == plan.schema
@@ -59,6 +59,12 @@ def test_what_may_fail_is_computed_though_nobody_reads_it() -> None:
     assert join.left.schema.names == ("ts", "k")
     below = join.left.inputs[0]
     assert below.schema.names == ("ts", "k", "q")
+
+
+def test_all_columns_say_which_row_is_the_latest() -> None:
+    (join,) = joins("SELECT b.w FROM a ASOF JOIN b ON a.k = b.k AND a.ts >= b.ts")
+    assert join.left.schema.names == ("ts", "k")
+    assert join.right.schema.names == ("ts", "k", "v", "w", "__time")
 
 
 def test_a_join_whose_time_would_be_called_otherwise_stays() -> None:
