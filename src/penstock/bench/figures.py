@@ -67,6 +67,11 @@ def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def _if_measured(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows of a part that an earlier report may lack."""
+    return rows_table(rows) if rows else "Not measured yet."
+
+
 def shapes_table(reports: Mapping[str, Any]) -> str:
     """How many times slower than DuckDB each shape is: keys down, aggregates and RANGE/SLIDE across."""
     rows = [row for row in reports["shapes"]["rows"] if "ratio" in row]
@@ -127,7 +132,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "joins-spark": lambda reports: rows_table([r for r in reports["joins"]["rows"] if "pairs" not in r]),
     "joins-claims": lambda reports: claims_table(reports, ("joins",)),
     "nexmark": lambda reports: rows_table([r for r in reports["nexmark"]["rows"] if "results" in r]),
-    "nexmark-spark": lambda reports: rows_table([r for r in reports["nexmark"]["rows"] if "results" not in r]),
+    "nexmark-spark": lambda reports: _if_measured([r for r in reports["nexmark"]["rows"] if "results" not in r]),
     "nexmark-claims": lambda reports: claims_table(reports, ("nexmark",)),
     "nexmark-queries": lambda reports: queries_table(),
     "stages": lambda reports: rows_table([r for r in reports["stages"]["rows"] if "milliseconds" in r]),
