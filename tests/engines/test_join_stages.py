@@ -86,6 +86,11 @@ JOINS: dict[str, tuple[str, int]] = {
         "ON m.ended = c.window_end AND c.n >= m.n",
         2,
     ),
+    "first of pairs": (
+        "SELECT i, o, place FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY at, i ORDER BY o DESC, d) AS place FROM "
+        f"(SELECT s.ts AS at, s.i, z.k AS o, z.d FROM {PAIRS}) p) WHERE place <= 1",
+        1,
+    ),
     "of a union": (
         "SELECT u.k, z.d FROM (SELECT ts, i, k FROM s UNION ALL SELECT ts, i, k FROM z) u "
         "JOIN z ON u.i = z.i AND z.ts = u.ts",

@@ -56,6 +56,16 @@ CASES: dict[str, tuple[str, int]] = {
     "looked up in one branch": ("SELECT ts, i % 2 AS h FROM s UNION ALL SELECT ts, w FROM s JOIN t USING (i)", 1),
     "stateless": ("SELECT ts, k, 12 div i AS q FROM s WHERE k <> 'b'", 1),
     "distinct rows": ("SELECT DISTINCT ts, i FROM s", 1),
+    "first of each group": (
+        "SELECT k, i, d, place FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end, k "
+        "ORDER BY i DESC, d) AS place FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), 6))) WHERE place <= 2",
+        1,
+    ),
+    "first of all": (
+        "SELECT k, n, place FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY ends ORDER BY n, k) AS place FROM "
+        f"(SELECT k, n, window_end AS ends FROM ({PER_KEY}) x) y) WHERE place <= 1",
+        2,
+    ),
     "two groupings": (
         f"SELECT max(n) AS m, count(*) AS c [RANGE 6, SLIDE 6, WA window_end] FROM ({PER_KEY}) x",
         2,

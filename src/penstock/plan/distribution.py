@@ -238,7 +238,9 @@ def follow(
     match node:
         case WindowAggregate(input=below) if instants and (at := _instant(node, wanted)) is not None:
             return down(below, at, path=(*path, 0))
-        case WindowAggregate() | GroupAggregate() | Distinct() | Join() if plainly and not isinstance(wanted, Column):
+        case WindowAggregate() | GroupAggregate() | Distinct() | Join() | RowNumber() if plainly and not isinstance(
+            wanted, Column
+        ):
             return None
         case Ends(name=name) if name in columns_in(wanted):
             return None  # an insert and its adjusts must meet

@@ -133,7 +133,8 @@ def spark_streaming(
     def decide(node: Node, identity: str) -> Decision:
         return _hosted(node, catalog, volume, partial(kept.chosen, identity=identity), staged=cuts is not None)
 
-    return _planned(plan, decide, distribution, kept, cuts or {})
+    planned = _planned(plan, decide, distribution, kept, cuts or {})
+    return planned if cuts is None else _narrowed(planned, frozenset(plan.schema.names))
 
 
 def _joined(plan: Node, kept: Kept, *, staged: bool = False) -> Node:

@@ -51,6 +51,7 @@ from penstock.plan.nodes import (
     Node,
     NumberRows,
     Project,
+    RowNumber,
     Select,
     Source,
     Union,
@@ -115,7 +116,9 @@ def _against_cutting(node: Node) -> str | None:
             return "windows stand on a time that is computed"
         case GroupAggregate():
             return "groups without windows wait for what is promised of them"
-        case Source() | Select() | Project() | Lookup() | Unnest() | Union() | Distinct() | WindowAggregate() | Join():
+        case Source() | Select() | Project() | Lookup() | Unnest() | Union():
+            return None
+        case Distinct() | WindowAggregate() | Join() | RowNumber():
             return None
         case _:
             return f"{node.label.split(maxsplit=1)[0]} takes events as they come"
