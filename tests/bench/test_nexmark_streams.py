@@ -25,7 +25,7 @@ def test_files_are_the_events_in_order(tmp_path: Path) -> None:
     files = sorted((tmp_path / "parts").iterdir())
     assert len(files) == BATCHES * AT_ONCE
     assert [f.stat().st_mtime for f in files] == sorted(f.stat().st_mtime for f in files)
-    assert pa.concat_tables(read_events(file).read_all() for file in files) == events
+    assert pa.concat_tables(read_events(file).to_table() for file in files) == events
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.name)

@@ -26,7 +26,15 @@ from penstock.bench.claims import Claim, Report
 from penstock.bench.micro_batches import AT_ONCE, BATCHES, WARM
 from penstock.bench.nexmark import NexmarkQuery, home, queries
 from penstock.bench.nexmark_events import SCHEMA, make_events
-from penstock.bench.nexmark_rates import FLINK, are_same, in_milliseconds, in_process, write_events, written
+from penstock.bench.nexmark_rates import (
+    FLINK,
+    are_same,
+    in_milliseconds,
+    in_process,
+    write_events,
+    write_side_input,
+    written,
+)
 from penstock.bench.peers import python_of, run_script
 from penstock.errors import InternalError
 from penstock.flow.flow import Flow
@@ -74,6 +82,7 @@ class NexmarkStreamsBench:
             has_flink = python_of("flink") is not None
             if has_flink:
                 write_events(events, Path(folder) / "events.csv")
+                write_side_input(Path(folder) / "side_input.csv")
                 self._ask_flink(Path(folder), expected)
         return Report("nexmark", list(self._table()), list(self._claims()), [] if has_flink else [FLINK])
 
