@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
 from penstock.engines.spark.buckets import bucket_ids
+from penstock.engines.spark.judging import JudgingMapper
 from penstock.engines.spark.statistics import summed
 from penstock.engines.spark.wire import load, unpack
 from penstock.model.batch import Row, table_of
@@ -29,6 +33,8 @@ from penstock.plan.expressions import Call
 from penstock.plan.lookup_nodes import TableInfo
 from penstock.plan.nodes import WindowAggregate
 from penstock.reference.arrivals import Arrivals
+from penstock.storage.files import place_of
+from penstock.storage.folders import Staging, describe
 from penstock.verify.evaluators import Trial, observable, tdb_of_table
 from tests.engines.hosted import HostedPlan, Said, bodies, packets_of, tables
 from tests.profiles import examples
@@ -363,3 +369,19 @@ def test_what_tasks_send_out_leaves_through_different_buckets() -> None:
     rows = table_of(SCHEMA, [(None, "a", 1, 0.5, None)])  # a dead letter
     said = hosted.run(*[rows] * 3)
     assert sorted(bucket for bucket, kind, _ in said if kind == "dead") == sorted(bucket_ids(3))
+
+
+def test_results_without_state_are_written_by_the_tasks_that_read(tmp_path: Path) -> None:
+    """Nothing of them travels; a few go to the driver as they are."""
+    flow = pk.Flow().stream("s", [], time="ts", schema=SCHEMA.ddl, progress=pk.bounded(3))
+    query: Any = flow.query("SELECT ts, k, i FROM s WHERE i % 2 = 0")
+    hosted = HostedPlan(query.plan, query.catalog, 2, staged=True)
+    (mapper,) = hosted.mappers.values()
+    assert isinstance(mapper, JudgingMapper)
+    mapper = replace(mapper, folders={"result": Staging(place_of(tmp_path), describe(query.schema))})
+    for size, kind in ((50_000, "file of result"), (50, "result")):
+        rows = table_of(SCHEMA, [(at, "a", at, 0.5, None) for at in range(size)])
+        packets = packets_of(mapper.judged(rows.to_batches(), {}, 0))
+        assert {p.kind for p in packets} == {kind, "note", "counts", "greatest", "operators"}
+    (file,) = tmp_path.iterdir()
+    assert pq.read_table(file)["i"].to_pylist() == list(range(0, 50_000, 2))

@@ -3,7 +3,8 @@
 A row is late by what was known before its micro-batch, and that is in the record of the micro-batch before: the task
 knows the number of its own, Spark tells it, and a micro-batch only starts once the record of the one before is kept. So
 every task judges as every bucket would, also when a micro-batch is replayed. What follows the entrance without state,
-selections and projections, runs here too; then rows go to the buckets of the next stage (`sending`).
+selections and projections, runs here too; then rows go to the buckets of the next stage (`sending`). Of a plan without
+state they are results already, and are written here.
 
 Late rows and dead letters, counts and statistics leave as packets that pass all stages by, those of each task through a
 bucket of its own, so that no bucket has to carry those of all. As in a plan that is not cut, every bucket of the first
@@ -12,8 +13,8 @@ stage hears what the part shows of its stream's progress.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,12 +24,14 @@ from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.mapper import notes
 from penstock.engines.spark.parts import Part, PartReader
 from penstock.engines.spark.sending import Sending
+from penstock.engines.spark.staging import staged_rows
 from penstock.engines.spark.statistics import OPERATORS, added, counted
 from penstock.engines.spark.trackers import tracked
 from penstock.engines.spark.wire import OUT, Note, Packet, dump, output, pack, packed
 from penstock.errors import CheckpointError, InternalError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch
+from penstock.model.changelog import ResultForm
 from penstock.model.made import with_made, without_made
 from penstock.model.schema import Schema
 from penstock.operators.operator import Rejected
@@ -43,6 +46,7 @@ from penstock.runtime.graph import QueryGraph
 from penstock.runtime.showing import Showing
 from penstock.runtime.side_outputs import SideOutputs
 from penstock.storage.files import Place, place_of
+from penstock.storage.folders import Staging
 from penstock.storage.home import LOG
 from penstock.storage.log import RecordLog
 
@@ -65,6 +69,8 @@ class JudgingMapper:
     """The columns of late rows."""
     home: str
     """Where the query lives, and with it the records of the run."""
+    folders: Mapping[str, Staging] = field(default_factory=dict)
+    """Where results are staged that are made here, by a plan without state."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow`."""
@@ -78,7 +84,7 @@ class JudgingMapper:
         """Packets of what a task reads, if `before` is what was known of the stream."""
         builder = Builder(self.catalog)
         showing = Showing(self.source, builder)
-        ways = [Way(self.plan, sender, self.catalog, self.buckets, task) for sender in self._senders()]
+        ways = [Way(self.plan, sender, self.catalog, self.buckets, task, self.folders) for sender in self._senders()]
         for way in ways:
             way.begin(before)
         for part in self.reader(batches):
@@ -113,14 +119,24 @@ class JudgingMapper:
 class Way:
     """The way of a stream's rows from the entrance to one exchange."""
 
-    def __init__(self, plan: Physical, sender: Physical, catalog: Catalog, buckets: int, task: int) -> None:
-        """`task` is the number of the task that reads."""
+    def __init__(
+        self,
+        plan: Physical,
+        sender: Physical,
+        catalog: Catalog,
+        buckets: int,
+        task: int,
+        folders: Mapping[str, Staging],
+    ) -> None:
+        """`task` is the number of the task that reads; results of a plan without state are staged in `folders`."""
         (source,) = (below.node for below in sender.walk() if isinstance(below.node, Source))
         made = plan.made_of(source.name)
         read = with_made(source.schema, [expression.type for expression in made])
         self.graph = QueryGraph(beside_made(sender, source.name, read), Builder(catalog, made))
         ((self.stream, (self.entrance,)),) = self.graph.sources.items()
-        self.sending, self.task = Sending(plan, sender, Builder(catalog), buckets), task
+        self.sending, self.task, self.folders = Sending(plan, sender, Builder(catalog), buckets), task, folders
+        self.form = ResultForm(plan.node.schema) if sender is plan else None
+        """Of what comes out as a result here: rows that need not meet any others go nowhere else."""
 
     def begin(self, before: dict[str, Any]) -> None:
         """Judge by what was known before the micro-batch."""
@@ -142,7 +158,11 @@ class Way:
         for given in self.graph.drain():
             if not isinstance(given, Batch):
                 raise InternalError("A promise was made where rows are read.", where=self.stream)
-            yield from self.sending(without_made(given), self.task)
+            rows = without_made(given)
+            if self.form is None:
+                yield from self.sending(rows, self.task)
+            elif len(rows):
+                yield staged_rows("result", [self.form.table(rows)], self.folders)
         if counts is not None:
             counts.on_time = self.entrance.statistics.rows_out - before[0]
             counts.punctuation = entrance.punctuation - before[1]

@@ -1,6 +1,7 @@
 """Outputs where they are made: a bucket's rows of a kind go back to the driver if they are few, and to a file if not.
 
-So what is written is written once, by whoever made it, and passes through nobody else; and the number of files does not
+So what is written is written once, by whoever made it (where a plan has no state, by the tasks that read), and passes
+through nobody else; and the number of files does not
 grow with the number of buckets where there is little to write: the driver writes the rows of all buckets into one. A
 file is in the staging folder until the record of the micro-batch names it.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 import pyarrow as pa
@@ -32,10 +33,14 @@ def staged(packets: Iterable[Packet], folders: Mapping[str, Staging]) -> Iterato
         else:
             yield packet
     for kind, tables in held.items():
-        if sum(t.nbytes for t in tables) <= INLINE:
-            yield output(kind, pack(pa.concat_tables(tables)))
-        else:
-            yield output(FILE + kind, json.dumps(asdict(folders[kind].write(tables))).encode())
+        yield staged_rows(kind, tables, folders)
+
+
+def staged_rows(kind: str, tables: Sequence[pa.Table], folders: Mapping[str, Staging]) -> Packet:
+    """Rows of one kind as an output: a file, if there are many and the kind has a folder."""
+    if kind not in folders or sum(t.nbytes for t in tables) <= INLINE:
+        return output(kind, pack(pa.concat_tables(tables)))
+    return output(FILE + kind, json.dumps(asdict(folders[kind].write(tables))).encode())
 
 
 def staged_file(kind: str, body: bytes) -> tuple[str, DataFile] | None:

@@ -97,7 +97,7 @@ class Hosted:
 
         Outputs are staged in `folders`, by their kind, by whoever makes them.
         """
-        packed = self._packed()
+        packed = self._packed(folders)
         if self.home is not None:
             # As text: Spark's reader of JSON passes over what is valid and no record, such as an empty array.
             reader = self.spark.readStream.option("cleanSource", "delete").format("text")
@@ -137,7 +137,7 @@ class Hosted:
         unread = sum(len(source.unread) for source in self.sources.values())
         return found + Counts(read=unread, dead=unread)
 
-    def _packed(self) -> DataFrame:
+    def _packed(self, folders: Mapping[str, Staging] | None = None) -> DataFrame:
         frames = []
         for name, entrance in self.entrances.items():
             node, source = entrance.node, self.sources[name.lower()]
@@ -147,8 +147,8 @@ class Hosted:
             mapper: Mapper | JudgingMapper
             if self.planned.stages:
                 assert self.home is not None
-                home = self.home.uri
-                mapper = JudgingMapper(self._whole, node, self.catalog, self.buckets, reader, self.late_schema, home)
+                home, late = self.home.uri, self.late_schema
+                mapper = JudgingMapper(self._whole, node, self.catalog, self.buckets, reader, late, home, folders or {})
             else:
                 mapper = Mapper(node, self.catalog, entrance.distribution.keys, self.buckets, reader)
             frames.append(read_with_made(source, made, self.catalog).mapInArrow(_function(mapper), PACKED))
