@@ -23,7 +23,7 @@ from penstock.model.batch import table_of
 from penstock.operators.aggregates import text_codes, word_table
 from penstock.plan.nodes import Node
 from tests.engines.hosted import HostedPlan, packets_of
-from tests.engines.test_join_stages import JOINS
+from tests.engines.test_join_stages import JOINS, THREE
 from tests.engines.test_stages import CASES, SCHEMA, tables_to_look_into
 from tests.engines.test_state_pages import Store
 
@@ -95,7 +95,7 @@ class Attempt:
 
 def attempts(sql: str, options: dict[str, Any], *, staged: bool) -> list[Attempt]:
     flow = pk.Flow()
-    for name in "sz":
+    for name in "szy":
         flow.stream(name, SCHEMA.arrow.empty_table(), time="ts", progress=pk.bounded(3), **options)
     flow.merge("m", ["s", "z"])
     flow.catalog.tables.update(tables_to_look_into().tables)
@@ -103,7 +103,11 @@ def attempts(sql: str, options: dict[str, Any], *, staged: bool) -> list[Attempt
     return [Attempt(query.plan, query.catalog, seed, staged=staged) for seed in (1, 2)]
 
 
-STAGED = {**CASES, **{f"join, {name}": case for name, case in JOINS.items()}}
+STAGED = {
+    **CASES,
+    **{f"join, {name}": case for name, case in JOINS.items()},
+    **{f"join of three, {name}": case for name, case in THREE.items()},
+}
 
 
 @pytest.mark.parametrize("case", [*STAGED, *UNCUT])

@@ -238,8 +238,8 @@ def follow(
     match node:
         case WindowAggregate(input=below) if instants and (at := _instant(node, wanted)) is not None:
             return down(below, at, path=(*path, 0))
-        case WindowAggregate() | GroupAggregate() | Distinct() | Join() | RowNumber() if plainly and not isinstance(
-            wanted, Column
+        case WindowAggregate() | GroupAggregate() | Distinct() | Join() | MultiJoin() | RowNumber() if (
+            plainly and not isinstance(wanted, Column)
         ):
             return None
         case Ends(name=name) if name in columns_in(wanted):

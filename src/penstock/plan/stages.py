@@ -48,6 +48,7 @@ from penstock.plan.nodes import (
     GroupAggregate,
     Join,
     Lookup,
+    MultiJoin,
     Node,
     NumberRows,
     Project,
@@ -118,7 +119,7 @@ def _against_cutting(node: Node) -> str | None:
             return "groups without windows wait for what is promised of them"
         case Source() | Select() | Project() | Lookup() | Unnest() | Union():
             return None
-        case Distinct() | WindowAggregate() | Join() | RowNumber():
+        case Distinct() | WindowAggregate() | Join() | MultiJoin() | RowNumber():
             return None
         case _:
             return f"{node.label.split(maxsplit=1)[0]} takes events as they come"
@@ -134,7 +135,7 @@ def _placed(node: Node, path: Path, plan: Node, found: dict[Path, Exchange]) -> 
             return below[0]
         case Union():
             return _united(path, below, found)
-        case Join():
+        case Join() | MultiJoin():
             return _joined(node, path, below, plan, found)
         case _:
             return _met(node, path, below[0], plan, found)
@@ -152,8 +153,10 @@ def _united(path: Path, below: list[_Region], found: dict[Path, Exchange]) -> _R
     return _Region(stage, edges)
 
 
-def _joined(node: Join, path: Path, below: list[_Region], plan: Node, found: dict[Path, Exchange]) -> _Region:
-    """A join: rows that are equal must meet, of both inputs."""
+def _joined(
+    node: Join | MultiJoin, path: Path, below: list[_Region], plan: Node, found: dict[Path, Exchange]
+) -> _Region:
+    """A join: rows that are equal must meet, of all inputs."""
     stage = max(region.stage for region in below)
     edges = _spread_alike(node, path, below, plan) if stage else None
     for region in below:
@@ -164,7 +167,9 @@ def _joined(node: Join, path: Path, below: list[_Region], plan: Node, found: dic
     return _Region(stage, edges)
 
 
-def _spread_alike(node: Join, path: Path, below: list[_Region], plan: Node) -> dict[Path, Distribution] | None:
+def _spread_alike(
+    node: Join | MultiJoin, path: Path, below: list[_Region], plan: Node
+) -> dict[Path, Distribution] | None:
     """How the stage of the input that is further on is spread, if that brings together what the join needs."""
     stage = max(region.stage for region in below)
     further = {port: region for port, region in enumerate(below) if region.stage == stage}

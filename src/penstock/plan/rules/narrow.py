@@ -13,17 +13,18 @@ does its state: what a join keeps depends on what is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from penstock.plan.expressions import Column, always_has_value, columns_in
 from penstock.plan.join_nodes import Latest
+from penstock.plan.multi_nodes import MultiJoin, Taken
 from penstock.plan.nodes import Join, Node, Project, Select
 
 
 def narrowed(plan: Node) -> Node:
     """The plan with joins that are given no more than is read."""
-    if not any(isinstance(node, Join) for node in plan.walk()):
+    if not any(isinstance(node, Join | MultiJoin) for node in plan.walk()):
         return plan
     return _narrowed(plan, plan.schema.names)
 
@@ -33,6 +34,8 @@ def _narrowed(node: Node, wanted: Collection[str]) -> Node:
     match node:
         case Join():
             return _narrowed_join(node, wanted)
+        case MultiJoin():
+            return _narrowed_multi_join(node, wanted)
         case Project():
             return _narrowed_projection(node, wanted)
         case Select(predicate=predicate):
@@ -76,6 +79,28 @@ def _narrowed_join(node: Join, wanted: Collection[str]) -> Node:
         return made
     # A column that nobody reads is called as the time would be, were it not there.
     return node.with_inputs(*(_narrowed(below, below.schema.names) for below in node.inputs))
+
+
+def _narrowed_multi_join(node: MultiJoin, wanted: Collection[str]) -> Node:
+    members = [*enumerate(node.on), *(member for same in node.equal for member in same)]
+    read = {*wanted, str(node.schema.time), *map(node.named, members)}.union(*map(columns_in, node.conditions))
+    kept = [(taken, own) for taken, own in zip(node.columns, node.fields.fields, strict=True) if own.name in read]
+    inputs = []
+    for at, below in enumerate(node.streams):
+        own = {below.schema.names[taken.place] for taken, _ in kept if taken.inputs == (at,) and not taken.is_time}
+        own |= {str(below.schema.time)}
+        inputs.append(_only(_narrowed(below, own), own))
+    columns = tuple(
+        taken if taken.is_time else replace(taken, place=_place(taken, node.streams, inputs)) for taken, _ in kept
+    )
+    fields = replace(node.fields, fields=tuple(own for _, own in kept))
+    return replace(node, streams=tuple(inputs), columns=columns, fields=fields)
+
+
+def _place(taken: Taken, before: Sequence[Node], after: Sequence[Node]) -> int:
+    """Where a column of an input is now."""
+    (at,) = taken.inputs
+    return after[at].schema.index(before[at].schema.names[taken.place])
 
 
 def _only(node: Node, kept: Collection[str]) -> Node:
