@@ -36,7 +36,7 @@ SCANS = 3
 """An index costs about as much as so many scans."""
 MANY = 1 << 12
 """So many rows are packed, if they stay."""
-PASSES = 6
+PASSES = 4
 """So many batches, each of the time that the newest is of, must pass until packing has paid."""
 Places = tuple[np.ndarray, np.ndarray]
 """Of pairs: places of rows of the batch, and of the run."""
