@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.model.batch import Batch, Row
+from penstock.model.progress import bounded
 from penstock.operators.aggregates import columnar, loose_cells, loose_windows, slide
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from penstock.testing.strategies import cuts
-from tests.runtime.cases import PROGRESS, Case, rows, run
+from tests.runtime.cases import PROGRESS, SCHEMA, Case, rows, run
 
 NUMBERS = "count(*) AS n, count(v) AS c, sum(v) AS s, avg(v) AS a, min(d) AS lo, max(d) AS hi, max(at) AS last"
 
@@ -69,3 +71,17 @@ def test_windows_that_nobody_needs_are_not_put_out_in_part(case: Case, bound: in
     found = tdb_of(outputs)
     assert all(expected[event] == count for event, count in found.items())
     assert all(found[event] == count for event, count in expected.items() if event[2] > bound)
+
+
+def test_cells_of_one_window_that_come_in_several_batches_are_one() -> None:
+    def row(time: int, value: int) -> Row:
+        return tuple({"ts": time, "k": "a", "v": value, "d": 0.5 * value}.get(name) for name in SCHEMA.names)
+
+    sql = f"SELECT k, {NUMBERS} [RANGE 5, SLIDE 5, WA ts] FROM s GROUP BY k"
+    batches = [[row(1, 1), row(7, 2)], [row(2, 5), row(3, 9)], [row(8, 4), row(0, -3)]]
+    case = Case(sql, bounded(100), batches)
+    with patched(1), mock.patch.object(columnar, "MIN_COLUMNAR", 1):
+        outputs = case.run("columnar", "arrow")
+    found = [made[:8] for out in outputs if isinstance(out, Batch) for made in out.rows]
+    assert found == [(0, 0, 5, "a", 4, 4, 12, 3.0), (1, 5, 10, "a", 2, 2, 6, 3.0)]
+    assert_same(case.expected()[0], tdb_of(outputs))
