@@ -285,11 +285,29 @@ class _Binder:
             kind = "anti" if sub.negated else "semi"
             operands.append(replace(self._operand(sub.relation, named), kind=kind, join=sub.tree, asked=sub))
         operands = streams_first(operands, self.reading)
-        untangle(parts_of(tree), [operand.scope for operand in operands])
+        plain = self._with_fields(tree, operands, where)
         alone = operands[0].tree if all(operand.is_table for operand in operands[1:]) else None
         scope, rest = JoinBinder(self.catalog, self.reading, operands).bind(plain)
         scope.node = hinted(scope.node, tree, self.reading)
         return scope, rest, alone
+
+    def _with_fields(self, tree: exp.Select, operands: list[Operand], where: exp.Expr | None) -> list[exp.Expr]:
+        """Put fields of structs into all conditions; those of WHERE that are no sub-queries, as they are then."""
+        scopes = [operand.scope for operand in operands]
+        untangle(parts_of(tree), scopes)
+        within = [operand for operand in operands if operand.asked is not None]
+        for operand in within:
+            query = operand.tree.find_ancestor(exp.Select)
+            assert query is not None
+            untangle(parts_of(query), [operand.scope, *scopes])
+        if where is None:
+            return []
+        plain, asked = taken_apart(self.reading.need(where, "this"), self.reading)
+        as_now = {id(sub.tree): sub for sub in asked}
+        for operand in within:
+            assert operand.asked is not None
+            operand.asked = as_now[id(operand.asked.tree)]
+        return plain
 
     def _operand(self, relation: exp.Expr, named: dict[str, Node]) -> Operand:
         """A relation that is joined, with the window clause that follows it."""
