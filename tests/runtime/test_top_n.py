@@ -223,3 +223,11 @@ def test_nested_values_are_compared_part_by_part() -> None:
         found = {row[0]: row[1] for out in outputs if isinstance(out, Batch) for row in out.rows}
         assert sorted(found, key=lambda value: found[value]) == [None, (), (None, 3), (1,), (1, 4), (1, 5), (2, None)]
         assert_same(evaluate(plan, [("s", row) for row in given_rows]), tdb_of(outputs))
+
+
+@pytest.mark.parametrize("condition", ["rn <= 0", "rn < 1", "rn = -3"])
+def test_none_are_the_first_none(condition: str) -> None:
+    rows = ({"ts": t, "k": t} for t in range(5000))
+    flow = pk.Flow().stream("s", rows, time="ts", schema="ts bigint, k int", progress=pk.bounded(100_000))
+    numbered = f"SELECT *, ROW_NUMBER() OVER (PARTITION BY window_end ORDER BY k) AS rn FROM {TUMBLE.format(length=10)}"
+    assert flow.query(f"SELECT ts, rn FROM ({numbered}) WHERE {condition}").collect().num_rows == 0

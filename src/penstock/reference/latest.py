@@ -1,7 +1,7 @@
 """The latest rows as of a time, by their definition: of all that a row could meet, those that fewest others are after.
 
 A row is after another if its time is later, or the time is the same and it is greater: in the first column in which the
-two differ, null being less than all else, NaN greater than all other numbers, and -0.0 less than 0.0.
+two differ, null being less than all else and NaN greater than all other numbers; where none differs, -0.0 is less.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def latest(node: Join, count: int, pairs: Sequence[Pair], rights: Sequence[Row])
 
 def _place(rights: Sequence[Row], number: int, at: int) -> tuple[Any, ...]:
     """What rows are ordered by; of two that are the same in everything, either may be the later."""
-    return rights[number][at], [_size(value) for value in rights[number]], number
+    row = rights[number]
+    return row[at], [_size(value) for value in row], [_sign(value) for value in row], number
 
 
 def _size(value: Any) -> tuple[Any, ...]:
@@ -39,7 +40,12 @@ def _size(value: Any) -> tuple[Any, ...]:
     if isinstance(value, float) and math.isnan(value):
         return ("2 not a number",)
     if isinstance(value, tuple):  # a nested one: part by part
-        return ("1 value", [_size(part) for part in value], 0)
-    if value == 0 and isinstance(value, float):
-        return ("1 value", 0.0, math.copysign(1, value))
-    return ("1 value", value, 0)
+        return ("1 value", [_size(part) for part in value])
+    return ("1 value", value)
+
+
+def _sign(value: Any) -> Any:
+    """What tells the zeros apart where all else is equal."""
+    if isinstance(value, tuple):
+        return [_sign(part) for part in value]
+    return math.copysign(1, value) if isinstance(value, float) and value == 0 else 0

@@ -178,7 +178,7 @@ class _LatestBinder:
             if condition is None:
                 raise window.error(
                     "The partition of a window that is joined is equal to a column of the first stream.", "pa",
-                    got=f"no condition that {part} equals",
+                    got=f"no condition that {part} equals a column of its own type",
                     hint=f"add {min(self.operand.scope.qualifiers, default='')}.{part} = a column of its type",
                 )  # fmt: skip
             equal += self.sides.equalities([condition])[0]

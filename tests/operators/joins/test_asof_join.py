@@ -216,3 +216,12 @@ def test_ties_by_row_and_by_column_are_one_order() -> None:
     for values in columns.values():  # the lists above are in order
         assert sorted(values, key=lambda v: order_of((v,))) == values or any(v != v for v in values)  # noqa: PLR0124
         assert [order_of((v,)) for v in values] == sorted(order_of((v,)) for v in values)
+
+
+def test_zeros_are_told_apart_only_where_all_else_is_equal() -> None:
+    schema = schema_of([("x", "double"), ("tags", "array<double>"), ("s", "string")])
+    rows = [(0.0, (0.0,), "a"), (-0.0, (-0.0,), "b"), (-0.0, (0.0,), "a"), (0.0, (-0.0,), "a")]
+    expected = [(-0.0, (0.0,), "a"), (0.0, (-0.0,), "a"), (0.0, (0.0,), "a"), (-0.0, (-0.0,), "b")]
+    assert [str(row) for row in sorted(rows, key=order_of)] == [str(row) for row in expected]
+    zeros = np.zeros(len(rows), np.int64)
+    assert [str(rows[i]) for i in in_order(zeros, zeros, table_of(schema, rows))] == [str(row) for row in expected]

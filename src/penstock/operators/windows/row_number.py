@@ -60,7 +60,9 @@ class RowNumberOperator(Operator):
     # Taking rows
 
     def process(self, port: int, batch: Batch) -> Outputs:
-        """Hold the rows."""
+        """Hold the rows, if any are wanted."""
+        if self.most is not None and self.most < 1:
+            return ()
         if len(batch) >= FEW_ROWS or batch.columnar:
             self._add(batch.table)
             return ()
