@@ -90,6 +90,8 @@ def test_further_streams_are_joined_by_the_first() -> None:
         ("a ASOF JOIN b ON a.ts <= b.ts", "up to which time", "a later time of the second stream"),
         ("a ASOF JOIN b ON a.ts >= b.ts AND b.v > 1", "ON of an as-of join says", "(b_v > 1)"),
         ("a ASOF JOIN b ON a.ts >= b.ts AND b.ts > a.ts + 1", "cannot hold together", "at least 2"),
+        (f"a ASOF JOIN b ON a.ts >= b.ts AND b.ts > a.ts - {2**60 + 2}", "too far apart", f"of -{2**60 + 1}"),
+        (f"a ASOF JOIN b ON a.ts + {2**60 + 1} >= b.ts", "too far apart", f"of {2**60 + 1}"),
         ("a ASOF JOIN b [RANGE 5, WA ts] ON a.ts >= b.ts", "is a number of rows", "5"),
         ("a ASOF JOIN b [ROWS 5, PA k] ON a.ts >= b.ts", "PA has no meaning", "PA"),
         ("a ASOF JOIN b [ROWS 0] ON a.ts >= b.ts", "greater than zero", "0 rows"),

@@ -10,7 +10,7 @@ from penstock.errors import QueryError
 from penstock.model.progress import bounded
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
-from penstock.model.time import MINUTE, SECOND
+from penstock.model.time import MINUTE, SECOND, Domain, longest
 from penstock.plan.catalog import Catalog, StreamInfo
 from penstock.plan.join_nodes import Band, Join, SameWindow
 from penstock.plan.nodes import Node, Project, Select, Union, WindowAggregate
@@ -208,6 +208,9 @@ def test_columns_are_called_after_what_they_are_of_where_they_must_be(sql: str, 
 
 # What is refused
 
+FAR = 2**60 + 1
+"""A tick more than a RANGE may be."""
+
 
 @pytest.mark.parametrize(
     ("sql", "what", "at", "hint"),
@@ -224,6 +227,9 @@ def test_columns_are_called_after_what_they_are_of_where_they_must_be(sql: str, 
         ("SELECT x.v FROM x JOIN y USING (q)", "USING needs a column", "q)", "ON"),
         ("SELECT x.v FROM x JOIN y ON x.t = z.t JOIN z ON z.t = y.t", "joined later", "x.t = z", "join that one first"),
         ("SELECT x.v FROM x JOIN y ON y.t > x.t + 3 AND y.t < x.t", "cannot hold together", "y ON", ""),
+        (f"SELECT x.v FROM x JOIN y ON y.t BETWEEN x.t - {FAR} AND x.t", "too far apart", "y ON", f"by {FAR - 1} at"),
+        (f"SELECT x.v FROM x JOIN y ON abs(x.t - y.t) <= {2**63 - 1}", "too far apart", "y ON", f"by {FAR - 1} at"),
+        (f"SELECT v FROM x WHERE t - {FAR} IN (SELECT t FROM y)", "too far apart", "t -", f"by {FAR - 1} at"),
         ("SELECT x.v FROM x, Main1 [RANGE TUMBLING 5 minutes, WA ts]", "attribute does not exist", "WA ts", "t, k"),
         ("SELECT x.v FROM x JOIN Main1 ON x.t = Main1.ts", "These types cannot be compared", "x.t = M", "CAST"),
         ("SELECT x.v FROM x [RANGE 5, SLIDE 2, WA t], y WHERE x.k = y.k", "SLIDE has no meaning", "SLIDE", "leave it"),
@@ -253,6 +259,18 @@ def test_what_is_refused_says_where_and_what_to_write(sql: str, what: str, at: s
         bind(sql, catalog())
     assert hint in caught.value.hint
     assert sql[caught.value.column - 1 :].startswith(at)
+
+
+def test_a_band_is_no_longer_than_a_range_may_be() -> None:
+    """99 years, or 2^60."""
+    most = longest(Domain.INTEGER)
+    (join,) = joins(f"SELECT x.v FROM x JOIN y ON y.t BETWEEN x.t - {most} AND x.t + {most}")
+    assert join.near == Band(-most, most)
+    sql = "SELECT a.ts FROM Main1 a JOIN Main1 b ON b.ts BETWEEN a.ts AND a.ts + INTERVAL {} DAYS"
+    assert joins(sql.format(36_159))
+    with pytest.raises(QueryError, match="too far apart") as caught:
+        bind(sql.format(36_160), catalog())
+    assert (caught.value.got, "by 867816 hours" in caught.value.hint) == ("a difference of 867840 hours", True)
 
 
 def test_what_using_names_is_of_the_side_that_is_never_missing() -> None:

@@ -32,6 +32,7 @@ from penstock.plan.progressing import distance, progressing
 from penstock.plan.typing import common_type
 from penstock.plan.windows import SlidingWindow
 from penstock.sql.aggregate_names import aggregate_name
+from penstock.sql.bands import check_band
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.bind_latest import check_method, is_of_rows, joined_latest, takes_latest
 from penstock.sql.bind_lookup import bind_version, looked_up
@@ -295,7 +296,9 @@ class JoinBinder:
             found = differences(conditions, lefts, rights, known_as)
             for on, (known, said) in found.items():
                 if known.low is not None and known.high is not None:
-                    self._check_band(known, at)
+                    operand = self.operands[at]
+                    domain = operand.node.schema[operand.own(on[1])].type.domain
+                    check_band(self.reading, operand.join or operand.tree, known, domain)
                     return Band(known.low, known.high), on, said
         raise self._unbounded(left, names, at, {on: known for on, (known, _) in found.items()})
 
@@ -308,15 +311,6 @@ class JoinBinder:
                 if known is not None:
                     found[name] = called[node.schema.index(known[0])], known[1]
         return found
-
-    def _check_band(self, known: Difference, at: int) -> None:
-        if known.low is not None and known.high is not None and known.low > known.high:
-            tree = self.operands[at].join or self.operands[at].tree
-            raise self.error(
-                "The conditions on the times cannot hold together, so no rows meet.", tree,
-                got=f"a difference of at least {known.low} and at most {known.high}",
-                hint="the lesser bound comes first: BETWEEN a AND b",
-            )  # fmt: skip
 
     def _by_clauses(self, lefts: Mapping[str, None], at: int) -> tuple[Near, tuple[str, str]] | None:
         """What window clauses after the relations say."""

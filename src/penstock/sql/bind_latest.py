@@ -22,6 +22,7 @@ from penstock.plan.expressions import Call, Column, Expression, conjunction
 from penstock.plan.join_nodes import Join, JoinKind, Latest
 from penstock.plan.nodes import Node, Select
 from penstock.plan.progressing import progressing
+from penstock.sql.bands import check_band
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.join_sides import Sides
 from penstock.sql.near import differences
@@ -108,11 +109,7 @@ class _LatestBinder:
             raise self._no_time(found)
         on, known, said = usable[0]
         assert known.high is not None
-        if known.low is not None and known.low > known.high:
-            raise self.reading.error(
-                "The conditions on the times cannot hold together, so no rows meet.", self.tree,
-                got=f"a difference of at least {known.low} and at most {known.high}",
-            )  # fmt: skip
+        check_band(self.reading, self.tree, known, self.operand.node.schema[self.operand.own(on[1])].type.domain)
         rest = [c for c in conditions if not any(c is taken for taken in said)]
         equal, more = self.sides.equalities(rest)
         if more:

@@ -11,14 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.time import END_OF_TIME, MIN_TICK, Domain, usable
 
 LEFT, RIGHT = 0, 1
+_ROOM = END_OF_TIME - usable(Domain.INTEGER)[1]
+"""By so much any time can be moved."""
 
 
 def moved(bound: int, by: int) -> int:
     """A bound moved by some ticks; what says nothing, or everything, stays."""
     return bound if bound in (MIN_TICK, END_OF_TIME) else max(MIN_TICK, min(bound + by, END_OF_TIME))
+
+
+def times_moved(times: np.ndarray, by: int) -> np.ndarray:
+    """Times moved by some ticks, no further than to the ends of 64 bits."""
+    if abs(by) <= _ROOM:
+        return times + by
+    sums = times + ((by - MIN_TICK) % (1 << 64) + MIN_TICK)  # those that run over are not looked at
+    return np.where(times > END_OF_TIME - by, END_OF_TIME, np.where(times < MIN_TICK - by, MIN_TICK, sums))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """How far apart the times of rows can be that meet in a join of several streams, and what bounds on them mean.
 
 `most[i][j]` is the most by which the time of input j can be later than that of input i: what the joins say, and what
-follows from it through other inputs. A result that is still to come has a row that is still to come, of input i, say,
-which is not below i's bound. So its time of input j is not below that less `most[j][i]`, which gives the promises:
+follows from it through other inputs. That may be more than 64 bits have room for. A result that is still to come has a
+row that is still to come, of input i, say, which is not below i's bound. So its time of input j is not below that less
+`most[j][i]`, which gives the promises:
 
 - of the time of j, the least of `bound[i] - most[j][i]` over all i;
 - of the latest of all times, the least over i of what is known of the latest time of a result with a new row of i;
@@ -20,7 +21,7 @@ import numpy as np
 
 from penstock.model.elements import Punctuation, joint, linear
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.operators.joins.nearness import moved
+from penstock.operators.joins.nearness import moved, times_moved
 
 Most = tuple[tuple[int, ...], ...]
 
@@ -49,8 +50,8 @@ class Reach:
 
     def span(self, known: Sequence[tuple[int, np.ndarray]], other: int) -> tuple[np.ndarray, np.ndarray]:
         """The first and the last time of another input that rows of some inputs can meet."""
-        firsts = [times - self.most[other][at] for at, times in known]
-        lasts = [times + self.most[at][other] for at, times in known]
+        firsts = [times_moved(times, -self.most[other][at]) for at, times in known]
+        lasts = [times_moved(times, self.most[at][other]) for at, times in known]
         return np.maximum.reduce(firsts), np.minimum.reduce(lasts)
 
     def span_of_row(self, known: Sequence[tuple[int, int]], other: int) -> tuple[int, int]:
