@@ -137,3 +137,52 @@ def test_a_second_partner_is_told_of_where_it_is_seen() -> None:
     assert isinstance(again, Rejected)
     assert again.batch.rows == [(6, 3, 1)]
     assert list(again.reasons) == [AGAIN]
+
+
+@pytest.mark.parametrize("once", ONCE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_declared_unique_and_is_not_is_accounted_for_once(kind: str, once: tuple[bool, bool]) -> None:
+    """Rows of a side either fail, once, or come out: in pairs, or by themselves where such rows do."""
+    source = random.Random(KINDS.index(kind) + 10 * ONCE.index(once))
+    failures = 0
+    for size in (1, 3, 40, 40, 60, 5000):
+        operator = key_join(kind, Within(-30, 30), once)
+        rows = [doubled_rows(source, port, 200 if size < 100 else 5200) for port in (0, 1)]
+        cut = [(port, own[at : at + size]) for port, own in enumerate(rows) for at in range(0, len(own), size)]
+        source.shuffle(cut)
+        given: list[Output] = []
+        for port, batch in cut:
+            given += operator.process(port, Batch(SIDE, batch))
+        for port in (0, 1):
+            given += operator.punctuate(port, linear("ts", END_OF_TIME))
+        failed = Counter(row for each in given if isinstance(each, Rejected) for row in each.batch.rows)
+        out = [row for each in given if isinstance(each, Batch) for row in each.rows]
+        assert max(failed.values(), default=1) == 1
+        failures += len(failed)
+        for port in (0, 1):
+            of_port = {row for row in rows[port] if row[1] is not None}
+            assert_accounted(operator, port, of_port, failed, out)
+    assert failures
+
+
+def doubled_rows(source: random.Random, port: int, size: int) -> list[Row]:
+    """Rows of one side, told from those of the other; of some keys there are several."""
+    keys = [source.choice([None, *range(size)]) if source.random() < 0.98 else 7 for _ in range(size)]
+    return [(source.randint(0, 40), key, port * 10_000 + at) for at, key in enumerate(keys)]
+
+
+def assert_accounted(operator: OAJoin, port: int, rows: set[Row], failed: Counter[Row], out: list[Row]) -> None:
+    if not operator.is_of_pairs:
+        found = Counter(out)
+        assert max(found.values(), default=1) == 1
+        assert not found.keys() & failed.keys()
+        return
+    half = slice(0, 3) if port == 0 else slice(3, 6)
+    other = slice(3, 6) if port == 0 else slice(0, 3)
+    paired = {row[half] for row in out if row[half][0] is not None and row[other][0] is not None}
+    alone = Counter(row[half] for row in out if row[half][1] is not None and row[other][0] is None)
+    assert max(alone.values(), default=1) == 1
+    assert not alone.keys() & paired
+    assert not failed.keys() & (alone.keys() | paired)
+    if operator.sides[port].keeps:
+        assert alone.keys() | paired | (failed.keys() & rows) == rows

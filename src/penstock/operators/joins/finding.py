@@ -41,6 +41,8 @@ PASSES = 4
 Places = tuple[np.ndarray, np.ndarray]
 """Of pairs: places of rows of the batch, and of the run."""
 Kept = Run | Packed
+Found = tuple[int, Kept, np.ndarray, np.ndarray]
+"""A run by its number and as it is, and of pairs the places of rows of a batch, and of those of the run."""
 
 
 class Probe:
@@ -72,9 +74,13 @@ class Finding:
         """`notes` says of each side whether it counts which rows have met one; other forms are for comparison."""
         self.sides, self.near, self.notes, self.form = sides, near, notes, form
 
-    def came(self, port: int, run: Run) -> Probe:
-        """A batch that has come on a side."""
-        return Probe(port, run, self.near, self.sides[port])
+    def found(self, port: int, run: Run, others: Sequence[tuple[int, Kept]]) -> Iterator[Found]:
+        """The pairs of a batch that has come on a side, and the runs of the other side."""
+        if others:
+            probe = Probe(port, run, self.near, self.sides[port])
+            for number, other in others:
+                for own, places in self.partners(probe, other):
+                    yield number, other, own, places
 
     def partners(self, probe: Probe, other: Kept) -> Iterator[Places]:
         """The pairs of a batch and a run of the other side."""

@@ -16,7 +16,7 @@ came; indexes, and that some were packed, follow from these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
 from penstock.operators.joins.bounds import Bounds
-from penstock.operators.joins.finding import Finding, Form, Kept
+from penstock.operators.joins.finding import Finding, Form, Found, Kept
 from penstock.operators.joins.forms import Condition, Forms, Side
 from penstock.operators.joins.group_promises import WAITING, GroupPromises
 from penstock.operators.joins.loose import Key, Loose, LooseRows
@@ -107,30 +107,30 @@ class OAJoin(Operator):
             table = table.filter(pa.array(~keyless))
         if table.num_rows:
             run = self._as_run(port, table)
-            yield from self._join(port, run, known)
-            yield from self._keep(port, run, known)
+            wrong = yield from self._join(port, run, known)
+            if not wrong.all():
+                yield from self._keep(port, run.kept(~wrong) if wrong.any() else run, known)
 
     # Many rows
 
     def _as_run(self, port: int, table: pa.Table) -> Run:
         return Run(table, self.sides[port].times(table), np.zeros(table.num_rows, np.bool_))
 
-    def _join(self, port: int, run: Run, known: Bounds) -> Outputs:
-        """The pairs of a batch and the runs of the other side."""
-        if not known.runs[1 - port]:
-            return
-        probe = self.finding.came(port, run)
-        for number in known.runs[1 - port]:
-            other = self._run(number)
-            for own, places in self.finding.partners(probe, other):
-                yield from self._met(port, run, own, (number, other), places)
+    def _join(self, port: int, run: Run, known: Bounds) -> Generator[Output, None, np.ndarray]:
+        """The pairs of a batch and the runs of the other side; which rows have failed, and are not to be kept."""
+        others = [(number, self._run(number)) for number in known.runs[1 - port]]
+        found: Iterable[Found] = self.finding.found(port, run, others)
+        wrong = np.zeros(len(run), np.bool_)
+        if self.once.of[1 - port]:  # a row that fails is in no pair, so all are looked for before any comes out
+            found, wrong, told = self.once.sound(port, run, list(found))
+            yield from told
+        for each in found:
+            yield from self._met(port, run, each)
+        return wrong
 
-    def _met(self, port: int, run: Run, own: np.ndarray, kept: tuple[int, Kept], places: np.ndarray) -> Outputs:
+    def _met(self, port: int, run: Run, found: Found) -> Outputs:
         """Rows of a batch that meet rows of a run of the other side, place by place."""
-        number, other = kept
-        if self.once.of[1 - port]:
-            own, places, again = self.once.first(port, run, own, other, places)
-            yield from again
+        number, other, own, places = found
         if not self.is_of_pairs and port == RIGHT and not self.asks_all:  # rows that are done with are not looked at
             open_ = ~other.met[places]
             own, places = own[open_], places[open_]
@@ -210,17 +210,20 @@ class OAJoin(Operator):
         """The same of a few rows, one by one: with the other side's loose rows, and with its runs if there are any."""
         side, made = self.sides[port], list[Output]()
         rows = [(row, self._key(side, row)) for row in batch.rows]
-        met = [False] * len(rows)
+        met, gone = [False] * len(rows), set[int]()
         sound = [at for at, (_, key) in enumerate(rows) if key is not None]
         if known.runs[1 - port] and sound:
             run = self._as_run(port, table_of(side.schema, [rows[at][0] for at in sound]))
-            yield from self._join(port, run, known)
+            wrong = yield from self._join(port, run, known)
             for at, is_met in zip(sound, run.met.tolist(), strict=True):
                 met[at] = is_met
+            gone = {at for at, is_wrong in zip(sound, wrong.tolist(), strict=True) if is_wrong}
         out: list[Row] = []
         settled = self.near.settled(port, known.attributes[1 - port])
         attribute, own = side.schema.index(side.attribute), self._loose(port)
         for at, (row, key) in enumerate(rows):
+            if at in gone:
+                continue
             time: int = row[attribute]  # type: ignore[assignment]
             over = settled
             if key is not None:

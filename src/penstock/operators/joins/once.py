@@ -5,7 +5,8 @@ is done with when that has come: it is never kept if the partner came first. Row
 smaller when half of it is done with; so a side keeps no more than twice the rows that still wait.
 
 That something is unique is believed. Where it is not, a row is joined with what there was when it first met one, and
-what comes after that is not; a row that comes and finds one that is done with, and still there, is told of as failed.
+what comes after that is not. A row that comes and finds one that is done with, and still there, is told of as failed:
+once, whatever else it finds, and nothing else comes of it, neither a pair nor itself.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.batch import Batch
-from penstock.operators.joins.finding import Kept
+from penstock.operators.joins.finding import Found
 from penstock.operators.joins.nearness import LEFT
 from penstock.operators.joins.runs import Run
 from penstock.operators.operator import Rejected
@@ -39,15 +40,16 @@ class Once:
         """Whether a row of a side that has met one is done with: also where it comes out just for that."""
         return self.of[side] or (side == LEFT and not self.join.is_of_pairs)
 
-    def first(
-        self, port: int, run: Run, own: np.ndarray, other: Kept, places: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, list[Rejected]]:
-        """The pairs of a batch and a run without those of rows that are done with; who comes to these is told of."""
-        done = other.met[places]
-        if not done.any():
-            return own, places, []
-        wrong = Batch(self.join.sides[port].schema, table=run.table.take(pa.array(np.unique(own[done]))))
-        return own[~done], places[~done], [Rejected("failed", wrong, (), [AGAIN] * len(wrong))]
+    def sound(self, port: int, run: Run, found: list[Found]) -> tuple[list[Found], np.ndarray, list[Rejected]]:
+        """What a batch has found without what rows found of which one is done with, these rows, and word of them."""
+        wrong = np.zeros(len(run), np.bool_)
+        for _, other, own, places in found:
+            wrong[own[other.met[places]]] = True
+        if not wrong.any():
+            return found, wrong, []
+        rows = Batch(self.join.sides[port].schema, table=run.table.filter(pa.array(wrong)))
+        kept = [(number, other, own[~wrong[own]], places[~wrong[own]]) for number, other, own, places in found]
+        return kept, wrong, [Rejected("failed", rows, (), [AGAIN] * len(rows))]
 
     def drop(self, side: int, known: Bounds) -> None:
         """Make runs smaller of which half is done with."""
