@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -80,6 +81,17 @@ def queries(draw: st.DrawFn, names: str) -> str:
 
 
 @st.composite
+def windowed(draw: st.DrawFn, names: str) -> str:
+    """Each stream has a window of its own, or none."""
+    window = st.sampled_from(["", " [RANGE 1, WA ts]", " [RANGE 3, WA ts]", " [RANGE 9, WA ts]"])
+    windows = draw(st.lists(window, min_size=len(names), max_size=len(names)).filter(any))
+    equal = [f"{one}.k = {other}.k" for one, other in pairwise(names)]
+    near = draw(st.sampled_from(["", f" AND {names[1]}.ts >= {names[-1]}.ts"]))
+    relations = ", ".join(map("".join, zip(names, windows, strict=True)))
+    return f"SELECT {{}} * FROM {relations} WHERE {' AND '.join(equal)}{near}"
+
+
+@st.composite
 def multi_cases(draw: st.DrawFn) -> MultiCase:
     names = draw(st.sampled_from(["ABC", "ABC", "ABCD"]))
     left = {name: draw(near_rows()) for name in names}
@@ -90,4 +102,4 @@ def multi_cases(draw: st.DrawFn) -> MultiCase:
         batches.append((name, left[name][:size]))
         del left[name][:size]
     progress = {name: draw(st.sampled_from(PROGRESS)) for name in names}
-    return MultiCase(draw(queries(names)), progress, batches)
+    return MultiCase(draw(st.one_of(queries(names), windowed(names))), progress, batches)

@@ -152,6 +152,63 @@ def test_a_window_on_one_side_only_is_of_that_side() -> None:
     assert join.near == Band(0, 5)  # x is joined for 5 after it came, y as it comes
 
 
+def test_every_stream_is_held_to_every_earlier_one() -> None:
+    plan = bind("SELECT x.v FROM x [RANGE 3, WA t], y [RANGE 9, WA t], z [RANGE 2, WA t]", catalog())
+    upper, lower = (node for node in plan.walk() if isinstance(node, Join))
+    (select,) = [node for node in plan.walk() if isinstance(node, Select)]
+    assert (lower.on, lower.near) == (("t", "t"), Band(-9, 3))
+    assert (upper.on, upper.near) == (("x_t", "t"), Band(-2, 3))  # the narrower: that to y is from -2 to 9
+    assert str(select.predicate) == "((y_t <= (z_t + 2)) AND (z_t <= (y_t + 9)))"
+
+
+@pytest.mark.parametrize(
+    ("relations", "where", "near", "rest"),
+    [
+        ("x [RANGE 1000, WA t], y [RANGE 1000, WA t]", "x.t = y.t", Band(0, 0), 0),
+        ("x [RANGE 9, WA t], y [RANGE 5, WA t]", "y.t > x.t", Band(1, 9), 0),
+        ("x [RANGE 9, WA t], y [RANGE 5, WA t]", "abs(y.t - x.t) <= 7", Band(-5, 7), 0),
+        ("x [RANGE 9, WA t], y [RANGE 5, WA t]", "y.t <> x.t", Band(-5, 9), 1),
+        ("x [RANGE 9, WA t] LEFT JOIN y ON y.t < x.t + 4", "true", Band(0, 3), 0),
+        ("x [RANGE 9, WA t]", "EXISTS (SELECT 1 FROM y WHERE y.t < x.t + 4)", Band(0, 3), 0),
+    ],
+)
+def test_conditions_beside_windows_narrow_the_band(relations: str, where: str, near: Band, rest: int) -> None:
+    plan = bind(f"SELECT x.v FROM {relations} WHERE {where}", catalog())
+    (join,) = [node for node in plan.walk() if isinstance(node, Join)]
+    assert join.near == near
+    assert join.condition is None
+    assert join.equal == ()
+    assert len([node for node in plan.walk() if isinstance(node, Select) and "<>" in node.label]) == rest
+
+
+def test_streams_that_have_no_window_beside_others_are_joined_as_they_come() -> None:
+    for relations in ("x [RANGE 3, WA t], y, z", "y, z, x [RANGE 3, WA t]"):
+        held = [join for join in joins(f"SELECT x.v FROM {relations}") if join.near == Band(0, 0)]
+        assert [join.named_on for join in held] == [("y_t", "z_t")]
+    upper, lower = joins("SELECT x.v FROM y JOIN z ON z.t BETWEEN y.t AND y.t + 7, x [RANGE 3, WA t]")
+    assert (lower.near, upper.near) == (Band(0, 7), Band(-3, 0))
+
+
+def test_a_stream_that_may_be_missing_holds_nothing_where_it_is() -> None:
+    plan = bind(
+        "SELECT x.v FROM x [RANGE 3, WA t] LEFT JOIN y [RANGE 9, WA t] ON x.k = y.k "
+        "JOIN z [RANGE 1, WA t] ON z.k = x.k",
+        catalog(),
+    )
+    upper, _ = (node for node in plan.walk() if isinstance(node, Join))
+    (select,) = [node for node in plan.walk() if isinstance(node, Select)]
+    assert (upper.on, upper.near) == (("x_t", "t"), Band(-1, 3))
+    assert str(select.predicate) == "((y_t IS NULL) OR ((y_t <= (z_t + 1)) AND (z_t <= (y_t + 9))))"
+
+
+def test_after_the_latest_rows_streams_are_held_to_the_later_of_the_times() -> None:
+    upper, _, lower = joins(
+        "SELECT x.v FROM x [RANGE 3, WA t], y [RANGE 9, WA t], x AS q [ROWS 2], z [RANGE 2, WA t] WHERE x.k = y.k"
+    )
+    assert lower.near == Band(-9, 3)
+    assert (upper.left.schema.time, upper.near) == (upper.on[0], Band(-2, 3))
+
+
 def test_what_is_about_one_stream_is_asked_before_it_is_joined() -> None:
     (join,) = joins("SELECT x.v FROM x, y WHERE x.t = y.t AND x.v > 3 AND y.v > 4 AND x.v > y.v")
     assert isinstance(join.left, Select)
@@ -230,6 +287,13 @@ FAR = 2**60 + 1
         (f"SELECT x.v FROM x JOIN y ON y.t BETWEEN x.t - {FAR} AND x.t", "too far apart", "y ON", f"by {FAR - 1} at"),
         (f"SELECT x.v FROM x JOIN y ON abs(x.t - y.t) <= {2**63 - 1}", "too far apart", "y ON", f"by {FAR - 1} at"),
         (f"SELECT v FROM x WHERE t - {FAR} IN (SELECT t FROM y)", "too far apart", "t -", f"by {FAR - 1} at"),
+        (
+            "SELECT x.v FROM x [RANGE 3, WA t], y [RANGE 3, WA t] WHERE x.t = y.t + 10",
+            "cannot hold together",
+            "y [RANGE",
+            "windows",
+        ),
+        ("SELECT x.v FROM x [RANGE 3, WA t], y, z WHERE z.t > y.t", "cannot hold together", "z WHERE", "windows"),
         ("SELECT x.v FROM x, Main1 [RANGE TUMBLING 5 minutes, WA ts]", "attribute does not exist", "WA ts", "t, k"),
         ("SELECT x.v FROM x JOIN Main1 ON x.t = Main1.ts", "These types cannot be compared", "x.t = M", "CAST"),
         ("SELECT x.v FROM x [RANGE 5, SLIDE 2, WA t], y WHERE x.k = y.k", "SLIDE has no meaning", "SLIDE", "leave it"),

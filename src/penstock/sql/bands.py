@@ -9,18 +9,18 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.model.time import Domain, longest, show_span
-from penstock.sql.near import Difference
+from penstock.plan.differences import Difference
 from penstock.sql.reading import Reading
 
 
-def check_band(reading: Reading, tree: exp.Expr, known: Difference, domain: Domain | None) -> None:
-    """Refuse bounds on a difference that cannot both hold, or that are too far off."""
+def check_band(reading: Reading, tree: exp.Expr, known: Difference, domain: Domain | None, hint: str = "") -> None:
+    """Refuse bounds on a difference that cannot both hold, or are too far off; `hint` says what makes them hold."""
     low, high = known.low, known.high
     if low is not None and high is not None and low > high:
         raise reading.error(
             "The conditions on the times cannot hold together, so no rows meet.", tree,
             got=f"a difference of at least {low} and at most {high}",
-            hint="the lesser bound comes first: BETWEEN a AND b",
+            hint=hint or "the lesser bound comes first: BETWEEN a AND b",
         )  # fmt: skip
     domain = domain or Domain.INTEGER
     most = longest(domain)

@@ -2,9 +2,8 @@
 
 Relations are joined one after the other, in the order in which they are written. Conditions of inner joins, and those
 in WHERE that speak of relations joined so, are sorted by what they are about: one relation (it is chosen from before it
-is joined), equal columns, the difference of two times (`near.py`), and the rest. An outer join takes its conditions
-from its own ON. Windows after the relations, `FROM a [RANGE 3 minutes, WA ts], b [RANGE 2 minutes, WA ts]`, say the
-same as a condition on the times: each row is joined so long after it came. One tumbling window serves all relations.
+is joined), equal columns, the difference of two times (`plan/differences.py`), and the rest. An outer join takes its
+conditions from its own ON. Windows after the relations say the same as conditions on the times (`join_windows.py`).
 
 A join needs an end for every row: the difference of two times that progress must be bounded on both sides. Where it is
 not, the query is refused, with what to add.
@@ -25,21 +24,19 @@ from penstock.errors import QueryError
 from penstock.model.schema import BOOLEAN, Field, Schema
 from penstock.model.time import Domain
 from penstock.plan.catalog import Catalog
+from penstock.plan.differences import Difference, differences, split
 from penstock.plan.expressions import Call, Column, Expression, balanced, columns_in, conjunction, renamed
-from penstock.plan.join_nodes import Band, Join, JoinKind, Near, SameWindow
+from penstock.plan.join_nodes import Band, Join, JoinKind, Near
 from penstock.plan.nodes import Node, Select
 from penstock.plan.progressing import distance, progressing
 from penstock.plan.typing import common_type
-from penstock.plan.windows import SlidingWindow
 from penstock.sql.aggregate_names import aggregate_name
 from penstock.sql.bands import check_band
 from penstock.sql.bind_expression import ExpressionBinder
-from penstock.sql.bind_latest import check_method, is_of_rows, joined_latest, takes_latest
+from penstock.sql.bind_latest import check_method, joined_latest, takes_latest
 from penstock.sql.bind_lookup import bind_version, looked_up
-from penstock.sql.bind_window import WindowBinder
-from penstock.sql.clause import WindowClause
 from penstock.sql.join_sides import Sides, first_columns
-from penstock.sql.near import Difference, differences, split
+from penstock.sql.join_windows import Found, Held, JoinWindows
 from penstock.sql.operands import Operand, name_all
 from penstock.sql.reading import Reading
 from penstock.sql.scope import Relation, Scope
@@ -75,6 +72,7 @@ class JoinBinder:
         self._check_names()
         self._merge_named()
         name_all(self.operands)
+        self.windows = JoinWindows(self.operands, reading)
 
     @staticmethod
     def kind_of(reading: Reading, join: exp.Expr) -> JoinKind:
@@ -248,8 +246,7 @@ class JoinBinder:
             return looked_up(left, names, operand, conditions, self.reading)
         if operand.kind == "inner":
             right = self._chosen(operand, conditions)
-        near, on, said = self._near(left, names, at, conditions)
-        conditions = [c for c in conditions if not any(c is taken for taken in said)]
+        near, on, conditions = self._near(left, names, at, conditions)
         sides = Sides(left, list(names), right, list(operand.names))
         equal, rest = sides.equalities(conditions)
         called = (*sides.left_names, *sides.right_names)
@@ -282,25 +279,54 @@ class JoinBinder:
     # How near
 
     def _near(
-        self, left: Node, names: list[str], at: int, conditions: Sequence[Expression]
+        self, left: Node, names: list[str], at: int, conditions: list[Expression]
     ) -> tuple[Near, tuple[str, str], list[Expression]]:
-        """How near rows are to be, on which attributes, and the conditions that say so."""
+        """How near rows are to be, on which attributes, and the conditions that do not say so, or further windows."""
         lefts = {names[left.schema.index(name)]: None for name in progressing(left)}
-        rights = self.operands[at].times
-        by_clause = self._by_clauses(lefts, at)
-        if by_clause is not None:
-            near, on = by_clause
-            return near, on, []
-        found = {}
-        for known_as in (None, self._distances(left, names, at)):
+        tumbling = self.windows.tumbling(at, lefts)
+        if tumbling is not None:
+            return *tumbling, conditions
+        rights, distances = self.operands[at].times, self._distances(left, names, at)
+        times = {**lefts, **dict.fromkeys(self.windows.attributes(at))}
+        found = differences(conditions, times, rights, distances)
+        held = self.windows.held(at, found)
+        if held:
+            usable = self._within(held, found, at)
+            usable = {on: band for on, band in usable.items() if on[0] in lefts} or self._of_pairs(left, names, held)
+            if not usable:
+                raise self._unbounded(left, names, at, {})
+            on = min(reversed(usable), key=lambda on: usable[on].high - usable[on].low)
+            rest = _without(conditions, found[on][1] if on in found else [])
+            return usable[on], on, [*rest, *(each.condition for each in held if each.on != on)]
+        for known_as in (None, distances):
             found = differences(conditions, lefts, rights, known_as)
             for on, (known, said) in found.items():
                 if known.low is not None and known.high is not None:
-                    operand = self.operands[at]
-                    domain = operand.node.schema[operand.own(on[1])].type.domain
-                    check_band(self.reading, operand.join or operand.tree, known, domain)
-                    return Band(known.low, known.high), on, said
+                    self._check_band(on, known, at)
+                    return Band(known.low, known.high), on, _without(conditions, said)
         raise self._unbounded(left, names, at, {on: known for on, (known, _) in found.items()})
+
+    def _within(self, held: Sequence[Held], found: Found, at: int) -> dict[tuple[str, str], Band]:
+        """The bands that windows and conditions together come to."""
+        bands = {on: Difference(known.low, known.high) for on, (known, _) in found.items()}
+        for each in held:
+            if not each.may_miss:
+                bands.setdefault(each.on, Difference()).narrow(each.low, each.high)
+        for on, known in bands.items():
+            if known.low is not None and known.high is not None:
+                self._check_band(on, known, at, "widen the windows after the streams, or leave out such conditions")
+        return {on: Band(b.low, b.high) for on, b in bands.items() if b.low is not None and b.high is not None}
+
+    @staticmethod
+    def _of_pairs(left: Node, names: list[str], held: Sequence[Held]) -> dict[tuple[str, str], Band]:
+        """The band to the latest of several times, where bounds on none of them come through, as after the latest rows.
+
+        What is near each of the times is near the latest, and not later than the first of the ends.
+        """
+        if any(each.may_miss for each in held):
+            return {}
+        time, own = names[left.schema.time_index], held[0].own.name
+        return {(time, own): Band(min(each.low for each in held), min(each.high for each in held))}
 
     def _distances(self, left: Node, names: list[str], at: int) -> dict[str, tuple[str, int]]:
         """Columns of both sides that are attributes with something added, such as the start of a window."""
@@ -312,49 +338,10 @@ class JoinBinder:
                     found[name] = called[node.schema.index(known[0])], known[1]
         return found
 
-    def _by_clauses(self, lefts: Mapping[str, None], at: int) -> tuple[Near, tuple[str, str]] | None:
-        """What window clauses after the relations say."""
-        operand, streams = self.operands[at], [o for o in self.operands if not o.is_table]
-        earlier = [o for o in self.operands[:at] if not o.is_table]
-        last = streams[-1].clause
-        if last is not None and last.tumbling:
-            window = self._window(streams[-1], last).bind()
-            ends = [self._attribute(o, last) for o in (earlier[-1], operand)]
-            assert isinstance(window, SlidingWindow)
-            return SameWindow(window.range, window.origin), (ends[0], ends[1])
-        said = [o for o in earlier if o.clause is not None and (o is earlier[0] or not is_of_rows(o))]
-        before = said[-1] if said else None
-        if before is None and operand.clause is None:
-            return None
-        before = before or earlier[-1]
-        lengths = [0 if o.clause is None else self._length(o, o.clause) for o in (before, operand)]
-        ends = [self._attribute(o, o.clause) for o in (before, operand)]
-        return Band(-lengths[1], lengths[0]), (ends[0], ends[1])
-
-    def _window(self, operand: Operand, clause: WindowClause) -> WindowBinder:
-        return WindowBinder(clause, operand.scope, self.reading.sql)
-
-    def _attribute(self, operand: Operand, clause: WindowClause | None) -> str:
-        """The attribute of a relation that a clause is on, by its name among all: its time if none is named."""
-        time = str(operand.node.schema.time)
-        if clause is not None and clause.wa is not None:
-            wanted = clause.wa if operand.clause is clause else clause.wa.rpartition(".")[2]
-            time = self._window(operand, clause).progressing(wanted, "wa")
-        return operand.names[operand.node.schema.index(time)]
-
-    def _length(self, operand: Operand, clause: WindowClause) -> int:
-        binder = self._window(operand, clause)
-        binder.only("a window of a join", "range", "wa")
-        attribute = operand.own(self._attribute(operand, clause))
-        if clause.range is not None and clause.range.is_rows:
-            raise binder.error(
-                "A window of the last rows is that of the second stream.",
-                "range",
-                got=str(clause.range),
-                hint="write the other stream first, or leave out the unit",
-            )
-        domain = operand.node.schema[attribute].type.domain or Domain.INTEGER
-        return binder.length("range", domain)
+    def _check_band(self, on: tuple[str, str], known: Difference, at: int, hint: str = "") -> None:
+        operand = self.operands[at]
+        domain = operand.node.schema[operand.own(on[1])].type.domain
+        check_band(self.reading, operand.join or operand.tree, known, domain, hint)
 
     def _unbounded(
         self, left: Node, names: list[str], at: int, known: Mapping[tuple[str, str], Difference]
@@ -391,3 +378,8 @@ class JoinBinder:
             if name in operand.names and operand.scope.qualifiers:
                 return f"{min(operand.scope.qualifiers)}.{operand.own(name)}"
         return name
+
+
+def _without(conditions: Sequence[Expression], taken: Sequence[Expression]) -> list[Expression]:
+    """The conditions that are not among those that were taken care of."""
+    return [c for c in conditions if not any(c is each for each in taken)]

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from penstock.errors import QueryError
+from penstock.plan.differences import differences
 from penstock.plan.expressions import Call, Column, Expression, conjunction
 from penstock.plan.join_nodes import Join, JoinKind, Latest
 from penstock.plan.nodes import Node, Select
@@ -25,7 +26,6 @@ from penstock.plan.progressing import progressing
 from penstock.sql.bands import check_band
 from penstock.sql.bind_window import WindowBinder
 from penstock.sql.join_sides import Sides
-from penstock.sql.near import differences
 from penstock.sql.operands import Operand
 from penstock.sql.reading import Reading
 

@@ -20,9 +20,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 
+from penstock.model.time import longest
 from penstock.plan.cost import Choice
-from penstock.plan.expressions import Column, Expression, always_has_value, columns_in, substitute
+from penstock.plan.differences import Difference, differences
+from penstock.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    Literal,
+    always_has_value,
+    columns_in,
+    substitute,
+)
 from penstock.plan.join_nodes import Band, Join
 from penstock.plan.multi_nodes import Apart, Member, MultiJoin, Taken
 from penstock.plan.node import Node
@@ -43,10 +54,17 @@ class _Flat:
     columns: list[Taken] = field(default_factory=list)
     """What the columns of the node are."""
     apart: list[tuple[Member, Member, int, int]] = field(default_factory=list)
+    """What the joins say of two times, the last of them last."""
+    held: list[tuple[Member, Member, int, int]] = field(default_factory=list)
+    """What conditions say of two of these times."""
     equal: list[tuple[Member, Member]] = field(default_factory=list)
     conditions: list[tuple[Expression, dict[str, Taken]]] = field(default_factory=list)
     joined: list[list[int]] = field(default_factory=list)
     """The inputs of each join below the last one."""
+
+    def member(self, taken: Taken) -> Member:
+        """A column of an input."""
+        return taken.inputs[0], self.inputs[taken.inputs[0]].schema.names[taken.place]
 
 
 def cheaper(choice: Choice) -> bool:
@@ -128,14 +146,46 @@ def _flattened(node: Node) -> _Flat | None:
     match node:
         case Join(kind="inner", near=Band() as band, condition=None):
             return _of_join(node, band)
-        case Select(input=below, predicate=predicate) if always_has_value(predicate):
+        case Select(input=below, predicate=predicate):
             flat = _flattened(below)
-            if flat is not None:
-                names = dict(zip(node.schema.names, flat.columns, strict=True))
-                flat.conditions += [(each, names) for each in _split(predicate)]
-            return flat
+            return None if flat is None else _chosen_from(flat, node, _split(predicate))
         case _:
             return None
+
+
+def _chosen_from(flat: _Flat, node: Node, conditions: list[Expression]) -> _Flat | None:
+    """Joins with conditions: what bounds two times that the joins compare, on both sides, is as a band of theirs."""
+    names = dict(zip(node.schema.names, flat.columns, strict=True))
+    compared = {member for first, second, _, _ in flat.apart for member in (first, second)}
+    times: dict[str, Member] = {}
+    for name, taken in names.items():
+        if not taken.is_time and (found := flat.member(taken)) in compared:
+            times[name] = found
+    moved = [condition for condition in conditions if _only_moves(condition)]
+    for one, other in combinations(times, 2):
+        known, said = differences(moved, [one], [other]).get((one, other), (Difference(), []))
+        if times[one][0] != times[other][0] and known.low is not None and known.high is not None:
+            flat.held.append((times[one], times[other], known.low, known.high))
+            conditions = [c for c in conditions if not any(c is each for each in said)]
+    flat.conditions += [(each, names) for each in conditions]
+    return flat if all(map(always_has_value, conditions)) else None
+
+
+def _only_moves(condition: Expression) -> bool:
+    """Whether a condition compares columns to which no more is added than a window is long, which cannot fail."""
+    match condition:
+        case Call(name="eq" | "le" | "lt" | "ge" | "gt", args=args):
+            return all(isinstance(arg, Column) or _is_moved(arg) for arg in args)
+        case _:
+            return False
+
+
+def _is_moved(expression: Expression) -> bool:
+    match expression:
+        case Call(name="add" | "time_add" | "subtract", args=(Column(type=of), Literal(value=int() as by))):
+            return of.domain is not None and abs(by) <= longest(of.domain)
+        case _:
+            return False
 
 
 def _split(predicate: Expression) -> list[Expression]:
@@ -156,7 +206,7 @@ def _of_join(node: Join, band: Band) -> _Flat | None:
 
     def member(columns: list[Taken], at: int) -> Member | None:
         taken = columns[at]
-        return None if taken.is_time else (taken.inputs[0], flat.inputs[taken.inputs[0]].schema.names[taken.place])
+        return None if taken.is_time else flat.member(taken)
 
     def pair(one: str, other: str) -> tuple[Member, Member] | None:
         found = member(left.columns, node.left.schema.index(one)), member(moved, node.right.schema.index(other))
@@ -166,6 +216,7 @@ def _of_join(node: Join, band: Band) -> _Flat | None:
     if on is None or None in equal:
         return None  # the later of two times is none of a stream
     flat.apart = [*left.apart, *_shifted(right.apart, shift), (*on, band.low, band.high)]
+    flat.held = [*left.held, *_shifted(right.held, shift)]
     flat.equal = [*left.equal, *[(_by(a, shift), _by(b, shift)) for a, b in right.equal], *[e for e in equal if e]]
     flat.conditions = [*left.conditions, *[(e, _all_by(names, shift)) for e, names in right.conditions]]
     below = [*left.joined, *[[at + shift for at in inputs] for inputs in right.joined]]
@@ -202,7 +253,7 @@ def _multi(node: Node, flat: _Flat) -> MultiJoin | None:
     if any(len(names) > 1 for names in attributes.values()):
         return None
     on = tuple(attributes[at].pop() for at in range(len(flat.inputs)))
-    apart = tuple(Apart(a, b, low, high) for (a, _), (b, _), low, high in flat.apart)
+    apart = tuple(Apart(a, b, low, high) for (a, _), (b, _), low, high in (*flat.apart, *flat.held))
     if not _can_hold(len(on), apart):
         return None
     fields, conditions = node.schema, []
