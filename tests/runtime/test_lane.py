@@ -87,6 +87,23 @@ def test_a_row_that_does_not_fit_is_a_dead_letter() -> None:
     assert (execution.counts.read, execution.counts.on_time, execution.counts.dead) == (6, 1, 5)
 
 
+def test_ends_of_lives_are_pushed_with_elements_and_not_in_rows() -> None:
+    schema, lives = "ts bigint, k bigint, v bigint, ve bigint, v_old bigint", ("ts", "ve", "v_old")
+    flow = Flow().stream("s", iter(()), time="ts", schema=schema, progress=bounded(5), lives=lives)
+    query = flow.query("SELECT ts, k, v FROM s")
+    assert isinstance(query, LocalQuery)
+    execution = query.execution()
+    push = execution.pusher("s")
+    push((1, 2, 3, 9, None))
+    push((1, 2, 3))
+    push(pk.Insert((2, 2, 4), 2, 9))  # type: ignore[arg-type]
+    push(pk.Adjust((2, 2, 4), 2, 9, 7))  # type: ignore[arg-type]
+    found = tdb_of(execution.close())
+    assert found == pk.tdb([pk.Insert((1, 2, 3), 1, 2), pk.Insert((2, 2, 4), 2, 7)])
+    (reason,) = execution.dead_letters()["reason"].to_pylist()
+    assert reason == "not a tuple of 3 values (ts, k, v), nor an Insert or Adjust, which says how long it lives"
+
+
 def test_values_are_brought_into_their_types() -> None:
     flow = Flow().stream("s", iter(()), time="ts", schema="ts timestamp, x double", progress=pk.ordered())
     query = flow.query("SELECT ts, x FROM s")

@@ -121,7 +121,7 @@ def conform_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> tuple[
 def conform_row(schema: Schema, row: object) -> Row | DeadLetter:
     """One row given as a tuple in the order of the schema; a time may be ticks already."""
     if not isinstance(row, tuple) or len(row) != len(schema):
-        return DeadLetter(f"not a tuple of {len(schema)} values", written(described(row)))
+        return DeadLetter(written(_expected(schema)), written(described(row)))
     try:
         ready = [
             v if f.type.name == "timestamp" and type(v) is int and _dated(v) else _value(v, f, schema)
@@ -131,6 +131,14 @@ def conform_row(schema: Schema, row: object) -> Row | DeadLetter:
     except Misfit as misfit:
         return DeadLetter(written(str(misfit)), as_json(dict(zip(schema.names, row, strict=True))))
     return tuple(ready)
+
+
+def _expected(schema: Schema) -> str:
+    """What a row is not that should be one; ends of lives are no columns, but an element's own."""
+    if schema.lives is None:
+        return f"not a tuple of {len(schema)} values"
+    names = ", ".join(schema.names)
+    return f"not a tuple of {len(schema)} values ({names}), nor an Insert or Adjust, which says how long it lives"
 
 
 def _dated(ticks: int) -> bool:

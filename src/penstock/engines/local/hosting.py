@@ -153,8 +153,9 @@ class Hosting(Entrances, Generic[Out]):
     def pusher(self, stream: str) -> Callable[[Row], None]:
         """A function that takes one row of a stream at a time, at the least cost per row; `take` gives the results.
 
-        A row is a tuple in the order of the schema. Times may be ticks, which is cheapest, or datetimes. A row that
-        does not fit the schema is a dead letter. Several threads may push.
+        A row is a tuple in the order of the schema. Times may be ticks, which is cheapest, or datetimes. Of a stream
+        with lives the ends are no part of the tuple, which lives for a tick: what lives longer, or is revised, is
+        pushed as an `Insert` or `Adjust`. What does not fit is a dead letter. Several threads may push.
         """
         name = self._known(stream)
         with self._alone():
