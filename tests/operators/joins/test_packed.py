@@ -51,6 +51,26 @@ def side_by(schema: Schema, *names: str) -> Side:
     return Side(schema, "ts", tuple(schema.index(name) for name in names), keeps=False)
 
 
+def test_what_is_kept_of_rows_has_met_what_they_met_and_came_as_they_came() -> None:
+    """Rows came by descending time, so the index turns them round; those with an odd number had met one."""
+    schema = Schema(SCHEMA.fields[:2], "ts")
+    side = side_by(schema, "k")
+    made: list[tuple[object, ...]] = [(10 - at, 7) for at in range(8)]
+    met = [at % 2 == 1 for at in range(8)]
+    one = pack(run_of(made, side, met), side, notes=True)
+    assert (one.came.tolist(), one.met.tolist()) == ([7, 6, 5, 4, 3, 2, 1, 0], [True, False] * 4)
+    kept = one.kept(np.array([True, True, False, True, False, False, True, True]))  # less those that came as 5, 3 and 2
+    for each in (kept, kept.kept(np.ones(5, np.bool_)), kept.unpacked()):
+        assert each.came.tolist() == [7, 6, 4, 1, 0]
+        assert each.met.tolist() == [True, False, False, True, False]
+    table, times, is_met = kept.to_plain()
+    assert table.equals(table_of(schema, [made[at] for at in (0, 1, 4, 6, 7)]))
+    assert (times.tolist(), is_met.tolist()) == ([10, 9, 6, 4, 3], [False, True, False, False, True])
+    assert kept.chosen(np.flatnonzero(~kept.met)).equals(table_of(schema, [made[at] for at in (0, 4, 6)]))
+    fewer = kept.unpacked().kept(np.array([True, False, True, True, False]))
+    assert (fewer.came.tolist(), fewer.met.tolist()) == ([7, 4, 1], [True, False, True])
+
+
 @given(st.data())
 def test_rows_come_back_as_they_were_and_in_the_order_in_which_they_came(data: st.DataObject) -> None:
     side = side_by(SCHEMA, *data.draw(st.sampled_from([("k",), ("name", "k"), (), ("ts",), ("i", "name")])))
