@@ -152,6 +152,45 @@ def test_a_window_on_one_side_only_is_of_that_side() -> None:
     assert join.near == Band(0, 5)  # x is joined for 5 after it came, y as it comes
 
 
+@pytest.mark.parametrize(
+    ("relations", "near"),
+    [
+        ("x, y [RANGE TUMBLING 5, WA t]", SameWindow(5)),
+        ("x [RANGE TUMBLING 5, WA t], y [RANGE TUMBLING 5, WA t]", SameWindow(5)),
+        ("x [RANGE TUMBLING 5, WA x.t, ORIGIN 6], y AS q [RANGE TUMBLING 5, WA q.t, ORIGIN 1]", SameWindow(5, 1)),
+        ("x [RANGE TUMBLING 5, WA t], y, z [RANGE TUMBLING 5, WA t]", SameWindow(5)),
+        ("x LEFT JOIN y ON x.k = y.k JOIN z [RANGE TUMBLING 5, WA t] ON z.k = x.k", SameWindow(5)),
+    ],
+)
+def test_tumbling_windows_of_a_join_are_the_same(relations: str, near: SameWindow) -> None:
+    made = joins(f"SELECT x.v FROM {relations}")
+    assert {join.near for join in made} == {near}
+    assert made[0].named_on[0] == ("x_t" if "LEFT" in relations or len(made) == 1 else "y_t")
+
+
+def test_each_clause_names_the_attribute_of_its_own_stream() -> None:
+    odd = catalog()
+    also = replace(schema_of([("t", "bigint"), ("seq", "bigint"), ("k", "string")], "t"), attributes=("t", "seq"))
+    odd.add_stream(StreamInfo("two", also, bounded(5), StreamProperties()))
+    for relations, on in (
+        ("two [RANGE TUMBLING 5, WA seq], x [RANGE TUMBLING 5, WA t]", ("seq", "x_t")),
+        ("x [RANGE TUMBLING 5, WA t], two [RANGE TUMBLING 5, WA seq]", ("x_t", "seq")),
+        ("two, x [RANGE TUMBLING 5, WA t]", ("two_t", "x_t")),
+    ):
+        (join,) = [n for n in bind(f"SELECT x.v FROM {relations}", odd).walk() if isinstance(n, Join)]
+        assert join.named_on == on
+
+
+def test_a_tumbling_window_is_not_that_of_a_sub_query() -> None:
+    sql = "SELECT x.v FROM x, y [RANGE TUMBLING 5, WA t] WHERE EXISTS (SELECT 1 FROM z WHERE z.t = x.t AND z.k = x.k)"
+    with pytest.raises(QueryError, match="how far apart"):
+        bind(sql.replace("z.t = x.t AND ", ""), catalog())
+    upper, lower = (
+        joins("SELECT x.v FROM x WHERE EXISTS (SELECT 1 FROM z [RANGE TUMBLING 5, WA t] WHERE z.k = x.k)") * 2
+    )
+    assert upper.near == lower.near == SameWindow(5)
+
+
 def test_every_stream_is_held_to_every_earlier_one() -> None:
     plan = bind("SELECT x.v FROM x [RANGE 3, WA t], y [RANGE 9, WA t], z [RANGE 2, WA t]", catalog())
     upper, lower = (node for node in plan.walk() if isinstance(node, Join))
@@ -294,6 +333,42 @@ FAR = 2**60 + 1
             "windows",
         ),
         ("SELECT x.v FROM x [RANGE 3, WA t], y, z WHERE z.t > y.t", "cannot hold together", "z WHERE", "windows"),
+        (
+            "SELECT x.v FROM x [RANGE TUMBLING 3, WA t], y [RANGE TUMBLING 5, WA t]",
+            "tumbling windows of a join differ",
+            "RANGE TUMBLING 3",
+            "write it once, after the last",
+        ),
+        (
+            "SELECT x.v FROM x [RANGE TUMBLING 3, WA t, ORIGIN 1], y [RANGE TUMBLING 3, WA t]",
+            "tumbling windows of a join differ",
+            "ORIGIN 1",
+            "give all streams the same",
+        ),
+        (
+            "SELECT x.v FROM x [RANGE TUMBLING 3, WA t], y [RANGE TUMBLING 3, WA t, ORIGIN 1]",
+            "tumbling windows of a join differ",
+            "[RANGE TUMBLING 3, WA t], y",
+            "give all streams the same",
+        ),
+        (
+            "SELECT x.v FROM x [RANGE 7, WA t], y [RANGE TUMBLING 3, WA t]",
+            "are of one kind",
+            "RANGE 7",
+            "leave this one out",
+        ),
+        (
+            "SELECT x.v FROM x [RANGE TUMBLING 3, WA t], y [RANGE 7, WA t]",
+            "are of one kind",
+            "[RANGE TUMBLING",
+            "after y too",
+        ),
+        (
+            "SELECT x.v FROM x [RANGE TUMBLING 3, WA t], y WHERE x.k = y.k",
+            "stands after the last stream",
+            "[RANGE TUMBLING",
+            "write it once, after y",
+        ),
         ("SELECT x.v FROM x, Main1 [RANGE TUMBLING 5 minutes, WA ts]", "attribute does not exist", "WA ts", "t, k"),
         ("SELECT x.v FROM x JOIN Main1 ON x.t = Main1.ts", "These types cannot be compared", "x.t = M", "CAST"),
         ("SELECT x.v FROM x [RANGE 5, SLIDE 2, WA t], y WHERE x.k = y.k", "SLIDE has no meaning", "SLIDE", "leave it"),

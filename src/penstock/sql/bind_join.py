@@ -283,9 +283,13 @@ class JoinBinder:
     ) -> tuple[Near, tuple[str, str], list[Expression]]:
         """How near rows are to be, on which attributes, and the conditions that do not say so, or further windows."""
         lefts = {names[left.schema.index(name)]: None for name in progressing(left)}
-        tumbling = self.windows.tumbling(at, lefts)
+        tumbling = self.windows.tumbling(at)
         if tumbling is not None:
-            return *tumbling, conditions
+            window, others, own = tumbling
+            other = next((name for name in reversed(others) if name in lefts), None)
+            if other is None:
+                raise self._unbounded(left, names, at, {})
+            return window, (other, own), conditions
         rights, distances = self.operands[at].times, self._distances(left, names, at)
         times = {**lefts, **dict.fromkeys(self.windows.attributes(at))}
         found = differences(conditions, times, rights, distances)

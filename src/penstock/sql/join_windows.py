@@ -6,6 +6,9 @@ every two streams are held to each other, `b.ts - W_a <= a.ts <= b.ts + W_b`, an
 stream without a window beside others has one of length 0: its rows are joined as they come. Two streams that have none
 both, and whose conditions bound how far apart they are, go by these.
 
+One tumbling window serves all streams, after the last of them or the same one after each: rows meet that are in it. A
+clause of a stream's own says which of its attributes is meant; the others have the one of that name.
+
 Rows of a stream that may be missing, after an outer join, hold nothing where they are. The latest rows of a stream
 (`bind_latest.py`) are as old as they are, so nothing is held to them. A sub-query in WHERE is held to what it stands
 beside, where either of the two has a window.
@@ -13,11 +16,12 @@ beside, where either of the two has a window.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.errors import QueryError
 from penstock.model.schema import BOOLEAN
-from penstock.model.time import Domain
+from penstock.model.time import Domain, show_span, show_ticks
 from penstock.plan.differences import Difference
 from penstock.plan.expressions import Call, Column, Expression, conjunction
 from penstock.plan.join_nodes import SameWindow
@@ -92,17 +96,66 @@ class JoinWindows:
 
     # One tumbling window
 
-    def tumbling(self, at: int, lefts: Collection[str]) -> tuple[SameWindow, tuple[str, str]] | None:
-        """The window that serves all streams, and the attributes on which a stream is in the same one as the others."""
-        operand, streams = self.operands[at], [o for o in self.operands if not o.is_table]
-        earlier = self.earlier(at)
+    def tumbling(self, at: int) -> tuple[SameWindow, list[str], str] | None:
+        """The window that serves all streams, the attributes of those before one that it is on, and that of its own."""
+        operand = self.operands[at]
+        streams = self.written if operand.asked is None else [*self.written, operand]
         last = streams[-1].clause
-        if last is None or not last.tumbling:
+        if not any(o.clause is not None and o.clause.tumbling for o in streams):
             return None
-        window = self._window(streams[-1], last).bind()
+        if operand.asked is not None and last is None:
+            return None  # the window is of the FROM outside, and the conditions say how near the sub-query is to it
+        if last is None or not last.tumbling:
+            raise self._not_last(streams)
+        window = self._same(streams, last)
+        attributes = [self.attribute(o, o.clause or last) for o in (*self.earlier(at), operand)]
+        return window, attributes[:-1], attributes[-1]
+
+    def _same(self, streams: Sequence[Operand], last: WindowClause) -> SameWindow:
+        """The one window of all streams: what others say, where they say anything, is the same."""
+        found = self._cut(streams[-1], last)
+        for operand in streams:
+            clause = operand.clause
+            if clause is None:
+                continue
+            binder = self._window(operand, clause)
+            if not clause.tumbling:
+                raise binder.error(
+                    "The windows of a join are of one kind.", "range", got="RANGE beside RANGE TUMBLING",
+                    hint="leave this one out, since a tumbling window serves all streams, or write RANGE after each",
+                )  # fmt: skip
+            own = self._cut(operand, clause)
+            if own != found:
+                raise binder.error(
+                    "The tumbling windows of a join differ.", "origin" if own.width == found.width else "range",
+                    got=f"{self._worded(own, operand)} beside {self._worded(found, streams[-1])}",
+                    hint="give all streams the same one, or write it once, after the last stream",
+                )  # fmt: skip
+        return found
+
+    def _cut(self, operand: Operand, clause: WindowClause) -> SameWindow:
+        window = self._window(operand, clause).bind()
         assert isinstance(window, SlidingWindow)
-        ends = [self.attribute(o, last) for o in (earlier[-1], operand)]
-        return SameWindow(window.range, window.origin), (ends[0], ends[1])
+        return SameWindow(window.range, window.origin % window.range)
+
+    def _worded(self, window: SameWindow, operand: Operand) -> str:
+        domain = operand.node.schema.domain
+        origin = f", ORIGIN {show_ticks(window.origin, domain)}" if window.origin else ""
+        return f"{show_span(window.width, domain)}{origin}"
+
+    def _not_last(self, streams: Sequence[Operand]) -> QueryError:
+        operand = next(o for o in reversed(streams) if o.clause is not None and o.clause.tumbling)
+        last = min(streams[-1].scope.qualifiers, default="the last one")
+        if streams[-1].clause is not None:
+            what, hint = (
+                "The windows of a join are of one kind.",
+                f"write RANGE TUMBLING after {last} too, or after none",
+            )
+        else:
+            what = "A tumbling window of a join stands after the last stream, and serves all."
+            hint = f"write it once, after {last}, or the same one after each stream"
+        assert operand.clause is not None
+        return self._window(operand, operand.clause).error(what, "clause", got=str(operand.clause.range), hint=hint)
 
     # A window for each stream
 
@@ -110,6 +163,8 @@ class JoinWindows:
         """How a stream is held to those before it, beside what the conditions say."""
         operand, held = self.operands[at], []
         for other in self.earlier(at):
+            if operand.clause is None and other.clause is not None and other.clause.tumbling:
+                continue
             if other.clause is None and operand.clause is None:
                 clauses = operand.asked is None and any(o.clause is not None for o in self.written)
                 if not clauses or self._is_bounded(other, operand, found):
