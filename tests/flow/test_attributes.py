@@ -161,3 +161,28 @@ def test_check_agrees_over_files(tmp_path: Path) -> None:
     assert verdict.got is not None
     assert verdict.got.late.size > 5
     assert verdict.got.dead == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [("ts", "seq"), ("seq", "ts")])
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "LEFT ANTI JOIN"])
+def test_of_two_bands_of_a_join_the_one_written_first_settles_rows(kind: str, first: str, second: str) -> None:
+    made = pk.Flow()
+    for name in "ab":
+        progress = {"ts": pk.bounded(1000), "seq": pk.bounded(1000)}
+        made.stream(name, [], time="ts", schema="ts bigint, seq bigint", progress=progress)
+    bands = [f"b.{name} BETWEEN a.{name} AND a.{name} + 3" for name in (first, second)]
+    query: Any = made.query(f"SELECT a.ts FROM a {kind} b ON {bands[0]} AND {bands[1]}")
+    execution = query.execution()
+    (join,) = [node.operator for node in execution.graph.nodes if hasattr(node.operator, "rows_held")]
+
+    def came(given: list[Any]) -> list[Any]:
+        return [row for each in given if isinstance(each, Batch) for row in each.rows]
+
+    keeps = [] if kind == "JOIN" else [1]
+    for row in ((1, 1), (500, 500)):
+        execution.feed("a", Batch(made.streams["a"].schema, [row]))
+    assert came(execution.feed("b", pk.linear(second, 100))) == []
+    assert join.rows_held() == 2
+    assert [row[0] for row in came(execution.feed("b", pk.linear(first, 100)))] == keeps
+    assert join.rows_held() == 1
+    assert [row[0] for row in came(execution.close())] == ([500] if keeps else [])
