@@ -40,7 +40,7 @@ def message(error: type[PenstockError], source: Any, time: str, **options: Any) 
         ([{"t": True}], "t", {}, ["must be a timestamp, a date, an integer, or text", "t boolean"]),
         ([], "t", {}, ["The columns of an empty list are not known", "stream s", "schema="]),
         ([{"t": 1, "x": 1}, {"t": 2, "x": "a"}], "t", {}, ["types that do not go together", "x: bigint, string"]),
-        ([{"t": []}], "t", {}, ["must be a timestamp, a date, an integer, or text", "t: list"]),
+        ([{"t": []}], "t", {}, ["must be a timestamp, a date, an integer, or text", "t array<void>"]),
         (PLAIN, 5, {}, ["time must be a text", "stream s", "5"]),
         (PLAIN, "t", {"schema": 5}, ["schema must be a text", "5"]),
         (PLAIN, "t", {"time_format": True}, ["time_format must be a text", "True"]),

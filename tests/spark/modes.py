@@ -58,7 +58,8 @@ def open_session(mode: str) -> Iterator[SparkSession]:
             case _:
                 spark = local_session(**{key.replace(".", "__"): value for key, value in QUICK.items()})
         stack.callback(spark.stop)
-        stack.callback(_close_those_beside)
+        if mode == "connect":
+            stack.callback(_close_those_beside)
         yield spark
 
 
@@ -72,9 +73,7 @@ def session_beside(spark: Any) -> Any:
 def _close_those_beside() -> None:
     """End the clients of other sessions before their server: at its exit a process asks after it for ten minutes."""
     while _BESIDE:
-        client = getattr(_BESIDE.pop(), "client", None)  # of Spark Connect only
-        if client is not None:
-            client.close()
+        _BESIDE.pop().client.close()
 
 
 def cluster_session(url: str, settings: Mapping[str, str] | None = None) -> SparkSession:
