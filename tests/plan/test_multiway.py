@@ -72,21 +72,36 @@ def test_joins_within_joins_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "why"),
     [
-        "a JOIN b ON b.ts = a.ts",
-        "a LEFT JOIN b ON b.ts = a.ts JOIN c ON c.ts = a.ts",
-        "a, b, c [RANGE TUMBLING 5, WA ts]",
-        "a JOIN b ON b.ts = a.ts AND a.v + b.v > 3 JOIN c ON c.ts = a.ts",  # the sum may be too large for its type
-        "a ASOF JOIN b ON a.ts >= b.ts JOIN c ON c.ts = a.ts",
-        "a JOIN grouped b ON b.ts = a.ts JOIN c ON c.ts = a.ts",
+        ("a JOIN b ON b.ts = a.ts", "fewer than three streams"),
+        ("a LEFT JOIN b ON b.ts = a.ts JOIN c ON c.ts = a.ts", "not inner but left"),
+        ("a, b, c [RANGE TUMBLING 5, WA ts]", "a tumbling window"),
+        # the sum may be too large for its type
+        (
+            "a JOIN b ON b.ts = a.ts AND a.v + b.v > 3 JOIN c ON c.ts = a.ts",
+            "conditions on several streams that can fail",
+        ),
+        ("a ASOF JOIN b ON a.ts >= b.ts JOIN c ON c.ts = a.ts", "the latest rows"),
+        ("a JOIN grouped b ON b.ts = a.ts JOIN c ON c.ts = a.ts", "streams that promise by groups, punctuated(per=…)"),
+        ("grouped a, grouped b, grouped c WHERE a.ts = b.ts AND b.ts = c.ts", "streams that promise by groups"),
     ],
 )
-def test_what_cannot_be_one(text: str) -> None:
+def test_what_cannot_be_one_is_a_tree_and_says_why(text: str, why: str) -> None:
     assert not any(isinstance(node, MultiJoin) for node in multiway(bound(text), lambda _: True).walk())
     with pytest.raises(QueryError, match="cannot be one operator") as caught:
         bound(text, ONE)
-    assert (caught.value.line, "MULTIWAY_JOIN" in str(caught.value)) == (1, True)
+    assert (caught.value.line, "MULTIWAY_JOIN" in caught.value.got, why in caught.value.got) == (1, True, True)
+    assert bound(text, TREE) == bound(text)  # which runs anyway
+
+
+def test_a_hint_is_of_the_streams_below_a_table() -> None:
+    flow = pk.Flow().table("names", [{"k": "x", "name": "pump"}])
+    for name in "abc":
+        flow.stream(name, [{"ts": 1, "k": "x", "v": 1}], time="ts")
+    text = f"a.ts, n.name FROM {KEYED} JOIN names n ON n.k = a.k"
+    assert "(MJoin)" in flow.query(f"SELECT {ONE} {text}").explain()
+    assert "tree, as the query says" in flow.query(f"SELECT {TREE} {text}").explain()
 
 
 def test_a_hint_that_nobody_knows_is_refused() -> None:

@@ -79,7 +79,7 @@ def multiway(plan: Node, decide: Decide = cheaper, *, hints: bool = True) -> Nod
     made = None if flat is None or len(flat.inputs) < 3 else _multi(plan, flat)
     if flat is None or made is None:
         return plan.with_inputs(*map(further, plan.inputs))
-    hint = next((n.as_one for n in _joins(plan) if n.as_one is not None), None) if hints else None
+    hint = next((n.as_one for n in joins_at_top(plan) if n.as_one is not None), None) if hints else None
     choice = chosen(made, flat)
     reason = f"{choice}, {UNITS}" if hint is None else f"{ONE if hint else TREE}, as the query says"
     if not (decide(choice) if hint is None else hint):
@@ -132,13 +132,13 @@ def _meets(known: list[int], other: int, linked: list[set[int]]) -> float:
     return 1.0 if any(other in inputs and inputs & set(known) for inputs in linked) else WIDE
 
 
-def _joins(node: Node) -> list[Join]:
+def joins_at_top(node: Node) -> list[Join]:
     """The joins that follow on one another at the top of a plan."""
     if isinstance(node, Select):
-        return _joins(node.input)
+        return joins_at_top(node.input)
     if not isinstance(node, Join):
         return []
-    return [node, *_joins(node.left), *_joins(node.right)]
+    return [node, *joins_at_top(node.left), *joins_at_top(node.right)]
 
 
 def _flattened(node: Node) -> _Flat | None:
