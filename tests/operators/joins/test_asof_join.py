@@ -186,6 +186,25 @@ def test_runs_hold_little_more_than_what_may_still_be_met() -> None:
     assert most <= 2 * (20 + 40)
 
 
+@pytest.mark.parametrize("low", [None, -5])
+def test_runs_are_searched_by_numbers_of_64_bits(low: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy takes others, too, but makes an object of every row that it compares with them."""
+    searched = np.searchsorted
+
+    def told(ascending: Any, sought: Any, **side: Any) -> Any:
+        assert np.asarray(ascending).dtype != object
+        assert np.asarray(sought).dtype != object
+        return searched(ascending, sought, **side)
+
+    monkeypatch.setattr(np, "searchsorted", told)
+    side = side_of("bigint")
+    operator = join("inner", Latest(1, 3, low), side, keyed=True)
+    list(operator.process(1, Batch(side, table=table_of(side, [(at, at % 3, 1.0) for at in range(100)]))))
+    for bound in (-(2**62), 0, 20, 90, 2**62, END_OF_TIME - 2):
+        list(operator.punctuate(0, linear("ts", bound)))
+    assert rows_kept(operator).total() == (3 if low is None else 0)
+
+
 def test_ties_by_row_and_by_column_are_one_order() -> None:
     import datetime as dt
     from decimal import Decimal

@@ -153,7 +153,7 @@ class LatestKeeper(Operator):
         """The same among runs, where it is worth it."""
         runs = [self.run(number) for number in known.runs]
         size = sum(map(len, runs))
-        settled, old = sum(run.up_to(since) for run in runs), sum(run.up_to(oldest - 1) for run in runs)
+        settled, old = sum(run.up_to(since) for run in runs), sum(run.before(oldest) for run in runs)
         if not runs or settled - known.passed + old <= SLACK * size:
             return
         run = runs[0]

@@ -55,6 +55,10 @@ class LatestRun:
         """How many rows have this time or an earlier one."""
         return int(np.searchsorted(self.sorted_times, time, side="right"))
 
+    def before(self, time: int) -> int:
+        """How many rows have an earlier time."""
+        return int(np.searchsorted(self.sorted_times, time))
+
     def latest(self, keys: KeyRows, until: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Places of rows with these keys, and of the `most` latest rows here of each, up to its time, in pairs."""
         group = np.minimum(np.searchsorted(self.hashes, keys.hashes), len(self.hashes) - 1)

@@ -14,8 +14,8 @@ import numpy as np
 from penstock.model.time import END_OF_TIME, MIN_TICK, Domain, usable
 
 LEFT, RIGHT = 0, 1
-_ROOM = END_OF_TIME - usable(Domain.INTEGER)[1]
-"""By so much any time can be moved."""
+_ROOM = (END_OF_TIME - usable(Domain.INTEGER)[1]) // 2
+"""By so much any time can be moved, also that of a window's result."""
 
 
 def moved(bound: int, by: int) -> int:
