@@ -7,6 +7,7 @@ c [RANGE 2]         6==8     a and b meet at 3, b and c at 6, and all three nowh
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import pytest
@@ -88,4 +89,27 @@ def test_rows_meet_while_all_of_them_live(hint: str, case: tuple[Rows, Windows, 
     assert times(told, width) == expected
     outputs = run(LocalExecution(plan, known), [(name, Batch(SCHEMA, rows[name])) for name in order if rows[name]])
     assert times(tdb_of(outputs), width) == expected
+    assert_sound(outputs)
+
+
+AROUND_ZERO = st.lists(st.tuples(st.integers(-12, 12), st.just(1)), max_size=6)
+CUTS = {
+    "floor({0}.ts / 5)": lambda ts: ts // 5,
+    "{0}.ts div 5": lambda ts: int(ts / 5),
+    "{0}.ts - {0}.ts % 5": lambda ts: ts - int(math.fmod(ts, 5)),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@given(
+    rows=st.fixed_dictionaries(dict.fromkeys("ab", st.lists(st.tuples(st.integers(-12, 12), st.just(1)), max_size=6)))
+)
+def test_the_same_cut_of_both_times_is_what_it_says(cut: str, rows: Rows) -> None:
+    known = catalog("ab")
+    plan = bind(f"SELECT a.ts AS x, b.ts AS y FROM a JOIN b ON {cut.format('a')} = {cut.format('b')}", known)
+    of = CUTS[cut]
+    expected = sorted((a, b) for (a, _), (b, _) in product(rows["a"], rows["b"]) if of(a) == of(b))
+    assert times(evaluate(plan, [(name, row) for name in "ab" for row in rows[name]]), 2) == expected
+    outputs = run(LocalExecution(plan, known), [(name, Batch(SCHEMA, rows[name])) for name in "ab" if rows[name]])
+    assert times(tdb_of(outputs), 2) == expected
     assert_sound(outputs)

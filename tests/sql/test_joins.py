@@ -191,6 +191,60 @@ def test_a_tumbling_window_is_not_that_of_a_sub_query() -> None:
     assert upper.near == lower.near == SameWindow(5)
 
 
+@pytest.mark.parametrize(
+    ("sql", "near", "equal"),
+    [
+        ("x, y WHERE floor(x.t / 5) = floor(y.t / 5)", SameWindow(5), 0),
+        ("x, y WHERE floor(y.t / 5) * 5 = floor(x.t / 5) * 5 AND x.k = y.k", SameWindow(5), 1),
+        ("x JOIN y ON x.t div 5 = y.t div 5", Band(-8, 8), 1),  # from -4 to 4 it is 0
+        ("x LEFT JOIN y ON x.t - x.t % 5 = y.t - y.t % 5", Band(-8, 8), 1),
+        ("Main1 x, Main2 y WHERE date_trunc('minute', x.ts) = date_trunc('minute', y.ts)", SameWindow(MINUTE), 0),
+        ("(SELECT t div 5 AS w, k FROM x) x JOIN (SELECT t div 5 AS w, k FROM y) y ON x.w = y.w", Band(-8, 8), 1),
+        ("(SELECT floor(t / 5) AS w FROM x) x, (SELECT floor(t / 5) AS w FROM y) y WHERE x.w = y.w", SameWindow(5), 0),
+    ],
+)
+def test_the_same_cut_of_both_times_is_a_tumbling_window(sql: str, near: object, equal: int) -> None:
+    (join,) = joins(f"SELECT 1 AS one FROM {sql}")
+    assert (join.near, len(join.equal)) == (near, equal)
+
+
+def test_on_true_is_a_condition_like_others() -> None:
+    assert [join.near for join in joins("SELECT x.v FROM x JOIN y ON TRUE WHERE x.t = y.t")] == [Band(0, 0)]
+
+
+@pytest.mark.parametrize("condition", ["x.t div 5 = y.t div 6", "x.t div 5 = y.v div 5", "x.v div 5 = y.v div 5"])
+def test_another_cut_is_none(condition: str) -> None:
+    with pytest.raises(QueryError, match="how far apart"):
+        joins(f"SELECT 1 AS one FROM x JOIN y ON {condition}")
+
+
+@pytest.mark.parametrize(
+    ("relations", "got", "hint"),
+    [
+        (
+            "x JOIN y ON y.t = x.t + 1.5",
+            "(y.t = (x.t + 1.5)), which is no difference in whole ticks",
+            "add y.t BETWEEN",
+        ),
+        (
+            "x LEFT JOIN y ON y.t = x.t JOIN z ON z.t = y.t",
+            "y.t may be missing, after an outer join",
+            "add z.t BETWEEN x",
+        ),
+        ("x, y, z, w WHERE x.t = y.t AND y.t = z.t AND w.t = x.t", "nothing is promised after", "add w.t BETWEEN y"),
+        ("(SELECT k FROM x) x JOIN (SELECT k FROM y) y ON x.k = y.k", "no condition compares", "select the times"),
+    ],
+)
+def test_what_could_never_be_given_up_says_why(relations: str, got: str, hint: str) -> None:
+    known = catalog()
+    known.add_stream(StreamInfo("w", NUMBERS, bounded(5), StreamProperties()))
+    with pytest.raises(QueryError, match="how far apart") as caught:
+        bind(f"SELECT 1 AS one FROM {relations}", known)
+    assert got in caught.value.got
+    assert hint in caught.value.hint
+    assert "__" not in str(caught.value)
+
+
 def test_every_stream_is_held_to_every_earlier_one() -> None:
     plan = bind("SELECT x.v FROM x [RANGE 3, WA t], y [RANGE 9, WA t], z [RANGE 2, WA t]", catalog())
     upper, lower = (node for node in plan.walk() if isinstance(node, Join))
@@ -312,6 +366,8 @@ FAR = 2**60 + 1
     ("sql", "what", "at", "hint"),
     [
         ("SELECT x.v FROM x JOIN y ON x.k = y.k", "how far apart", "y ON", "add y.t BETWEEN x.t - 100 AND x.t + 100"),
+        ("SELECT x.v FROM x JOIN y ON", "Nothing stands after ON", "y ON", "which rows meet"),
+        ("SELECT x.v FROM x JOIN y ON WHERE x.t = y.t", "Nothing stands after ON", "y ON", "leave ON out"),
         ("SELECT x.v FROM x, y WHERE x.k = y.k", "how far apart", "y WHERE", "windows after the streams"),
         ("SELECT x.v FROM x LEFT JOIN y ON y.t > x.t", "how far apart", "y ON", "BETWEEN"),
         ("SELECT v FROM x JOIN y ON x.t = y.t", "The name means several columns", "v FROM", "write x.v or y.v"),

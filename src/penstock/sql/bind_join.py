@@ -15,14 +15,13 @@ Columns are told apart by the relation that they are of. Those of one name are c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.errors import QueryError
 from penstock.model.schema import BOOLEAN, Field, Schema
-from penstock.model.time import Domain
 from penstock.plan.catalog import Catalog
 from penstock.plan.differences import Difference, differences, split
 from penstock.plan.expressions import Call, Column, Expression, balanced, columns_in, conjunction, renamed
@@ -37,10 +36,12 @@ from penstock.sql.bind_latest import check_method, joined_latest, takes_latest
 from penstock.sql.bind_lookup import bind_version, looked_up
 from penstock.sql.join_sides import Sides, first_columns
 from penstock.sql.join_windows import Found, Held, JoinWindows
+from penstock.sql.one_window import in_one_window
 from penstock.sql.operands import Operand, name_all
 from penstock.sql.reading import Reading
 from penstock.sql.scope import Relation, Scope
 from penstock.sql.subqueries import SubQuery
+from penstock.sql.unbounded import Unbounded
 
 _KINDS: dict[tuple[str, str], JoinKind] = {
     ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner",
@@ -48,6 +49,7 @@ _KINDS: dict[tuple[str, str], JoinKind] = {
     ("FULL", ""): "full", ("FULL", "OUTER"): "full",
     ("LEFT", "SEMI"): "semi", ("LEFT", "ANTI"): "anti", ("", "SEMI"): "semi", ("", "ANTI"): "anti",
 }  # fmt: skip
+_EMPTY_ON = re.compile(r"\bON\s*($|[),;]|(WHERE|JOIN|LEFT|RIGHT|FULL|INNER|CROSS|GROUP|HAVING)\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,8 @@ class JoinBinder:
         """The conditions of ON and of USING."""
         assert operand.join is not None
         on = self.reading.part(operand.join, "on")
+        if isinstance(on, exp.Boolean) and _EMPTY_ON.search(self.reading.sql):  # which is read as TRUE
+            raise self.error("Nothing stands after ON.", operand.join, hint="write which rows meet, or leave ON out")
         if on is not None:
             operand.on = split(binder.predicate(on))
             known = {n for o in self.operands[: self.operands.index(operand) + 1] for n in o.names}
@@ -288,7 +292,7 @@ class JoinBinder:
             window, others, own = tumbling
             other = next((name for name in reversed(others) if name in lefts), None)
             if other is None:
-                raise self._unbounded(left, names, at, {})
+                raise Unbounded(left, names, self.operands, at, conditions, {}, self.reading).error()
             return window, (other, own), conditions
         rights, distances = self.operands[at].times, self._distances(left, names, at)
         times = {**lefts, **dict.fromkeys(self.windows.attributes(at))}
@@ -298,7 +302,7 @@ class JoinBinder:
             usable = self._within(held, found, at)
             usable = {on: band for on, band in usable.items() if on[0] in lefts} or self._of_pairs(left, names, held)
             if not usable:
-                raise self._unbounded(left, names, at, {})
+                raise Unbounded(left, names, self.operands, at, conditions, {}, self.reading).error()
             on = min(reversed(usable), key=lambda on: usable[on].high - usable[on].low)
             rest = _without(conditions, found[on][1] if on in found else [])
             return usable[on], on, [*rest, *(each.condition for each in held if each.on != on)]
@@ -308,7 +312,12 @@ class JoinBinder:
                 if known.low is not None and known.high is not None:
                     self._check_band(on, known, at)
                     return Band(known.low, known.high), on, _without(conditions, said)
-        raise self._unbounded(left, names, at, {on: known for on, (known, _) in found.items()})
+        same = in_one_window(left, names, self.operands[at], conditions)
+        if same is not None:
+            cut, on, said = same
+            return cut, on, _without(conditions, said)
+        one_sided = {on: known for on, (known, _) in found.items()}
+        raise Unbounded(left, names, self.operands, at, conditions, one_sided, self.reading).error()
 
     def _within(self, held: Sequence[Held], found: Found, at: int) -> dict[tuple[str, str], Band]:
         """The bands that windows and conditions together come to."""
@@ -346,42 +355,6 @@ class JoinBinder:
         operand = self.operands[at]
         domain = operand.node.schema[operand.own(on[1])].type.domain
         check_band(self.reading, operand.join or operand.tree, known, domain, hint)
-
-    def _unbounded(
-        self, left: Node, names: list[str], at: int, known: Mapping[tuple[str, str], Difference]
-    ) -> QueryError:
-        """The error for a join whose rows can never be given up."""
-        operand = self.operands[at]
-        tree = operand.join or operand.tree
-        of_left = [names[left.schema.index(name)] for name in progressing(left)]
-        one = next((name for name in of_left if any(name in o.names for o in self.operands)), None)
-        other = operand.names[operand.node.schema.time_index]
-        is_time = operand.node.schema.domain is Domain.TIMESTAMP
-        by = "INTERVAL 5 MINUTES" if is_time else "100"
-        got = "no condition compares their times"
-        if known:
-            (one, other), difference = next(iter(known.items()))
-            side = "later" if difference.high is None else "earlier"
-            got = f"{self._said(other)} may be any time {side} than {self._said(one)}"
-        if left.schema.domain is not operand.node.schema.domain:
-            hint = "declare both streams with times of one type"
-        elif one is None:
-            hint = "after this join either time may be missing: do it last, or in a sub-query that selects greatest(…)"
-        else:
-            one, other = self._said(one), self._said(other)
-            hint = f"add {other} BETWEEN {one} - {by} AND {one} + {by}, or windows after the streams, "
-            hint += f"[RANGE {'5 minutes' if is_time else '100'}, WA …]"
-        return self.error(
-            "Nothing says how far apart the times of two rows may be that meet, so none could ever be given up.", tree,
-            got=got, hint=hint,
-        )  # fmt: skip
-
-    def _said(self, name: str) -> str:
-        """A column as a query would name it."""
-        for operand in self.operands:
-            if name in operand.names and operand.scope.qualifiers:
-                return f"{min(operand.scope.qualifiers)}.{operand.own(name)}"
-        return name
 
 
 def _without(conditions: Sequence[Expression], taken: Sequence[Expression]) -> list[Expression]:

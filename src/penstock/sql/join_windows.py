@@ -88,7 +88,7 @@ class JoinWindows:
         """The attributes of the streams before one that their windows are on."""
         return [self.attribute(o, o.clause) for o in self.earlier(at)]
 
-    def _may_miss(self, other: Operand, at: int) -> bool:
+    def may_miss(self, other: Operand, at: int) -> bool:
         """Whether a row of an earlier stream may be missing when the relation at a place is joined."""
         place = next(n for n, o in enumerate(self.operands) if o is other)
         after = [o.kind for o in self.operands[place + 1 : at]]
@@ -169,7 +169,7 @@ class JoinWindows:
                 clauses = operand.asked is None and any(o.clause is not None for o in self.written)
                 if not clauses or self._is_bounded(other, operand, found):
                     continue
-            held.append(self._pair(other, operand, may_miss=self._may_miss(other, at)))
+            held.append(self._pair(other, operand, may_miss=self.may_miss(other, at)))
         return held
 
     @staticmethod
