@@ -29,6 +29,7 @@ from penstock.model.elements import Punctuation, linear
 from penstock.model.frontier import Frontier
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.operators.joins.bounds import taken
 from penstock.operators.joins.forms import Condition, Forms, Side
 from penstock.operators.joins.keys import KeyRows
 from penstock.operators.joins.latest_keeper import AsOfBounds, Latest, LatestKeeper
@@ -203,23 +204,14 @@ class AsOfJoin(LatestKeeper):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Past the right's bound rows of the left come out; past the left's, rows of the right are given up."""
-        side = self.sides[port]
-        if not punctuation.is_linear:
-            return
-        known, value = self._bounds(), punctuation.value
-        is_time = punctuation.attribute == side.schema.time
-        is_attribute = punctuation.attribute == side.attribute or (is_time and value == END_OF_TIME)
-        before = list(known.times), list(known.attributes)
-        if is_time:
-            known.times[port] = max(value, known.times[port])
-        if is_attribute:
-            known.attributes[port] = max(value, known.attributes[port])
-        if (known.times, known.attributes) == before:
+        known = self._bounds()
+        heard = taken(known, self.sides[port], port, punctuation)
+        if not heard.moved:
             return
         self.pages.put("bounds", known)
-        if is_attribute and port == RIGHT:
+        if heard.settles and port == RIGHT:
             yield from self._release(known)
-        if is_attribute:
+        if heard.settles:
             self.give_up(known)
         yield from self._promise(known)
 

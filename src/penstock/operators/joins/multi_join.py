@@ -25,6 +25,7 @@ from penstock.model.elements import Punctuation
 from penstock.model.frontier import Frontier
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
+from penstock.operators.joins.bounds import taken
 from penstock.operators.joins.forms import Side
 from penstock.operators.joins.keys import KeyRows
 from penstock.operators.joins.multi_forms import MultiForms
@@ -286,21 +287,12 @@ class MultiJoinOperator(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Give up what can no longer be met in the other inputs, then say what follows for results."""
-        side = self.sides[port]
-        if not punctuation.is_linear:
-            return
-        known, value = self._bounds(), punctuation.value
-        is_time = punctuation.attribute == side.schema.time
-        is_attribute = punctuation.attribute == side.attribute or (is_time and value == END_OF_TIME)
-        before = list(known.times), list(known.attributes)
-        if is_time:
-            known.times[port] = max(value, known.times[port])
-        if is_attribute:
-            known.attributes[port] = max(value, known.attributes[port])
-        if (known.times, known.attributes) == before:
+        known = self._bounds()
+        heard = taken(known, self.sides[port], port, punctuation)
+        if not heard.moved:
             return
         self.pages.put("bounds", known)
-        if is_attribute:
+        if heard.settles:
             for other in range(self.ports):
                 if other != port:
                     self._settle(other, self.reach.settled(other, known.attributes), known)

@@ -26,9 +26,9 @@ from penstock.model.batch import Batch, Row, table_of
 from penstock.model.elements import Punctuation
 from penstock.model.frontier import Frontier
 from penstock.model.schema import Schema
-from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.time import MIN_TICK
 from penstock.model.values import canonical_row
-from penstock.operators.joins.bounds import Bounds
+from penstock.operators.joins.bounds import Bounds, taken
 from penstock.operators.joins.finding import Finding, Form, Found, Kept
 from penstock.operators.joins.forms import Condition, Forms, Side
 from penstock.operators.joins.group_promises import WAITING, GroupPromises
@@ -291,23 +291,15 @@ class OAJoin(Operator):
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Outputs:
         """Give up what can no longer be met on the other side, then say what follows for pairs."""
-        side, known = self.sides[port], self._bounds()
+        known, settled = self._bounds(), MIN_TICK
         if not punctuation.is_linear:
             yield from self.groups.take(port, punctuation, known)
             return
-        value = punctuation.value
-        is_time = punctuation.attribute == side.schema.time
-        is_attribute = punctuation.attribute == side.attribute or (is_time and value == END_OF_TIME)
-        moved, settled = False, MIN_TICK
-        if is_time and value > known.times[port]:
-            known.times[port] = value
-            moved = True
-        if is_attribute and value > known.attributes[port]:
-            known.attributes[port] = value
-            moved = True
-            settled = self.near.settled(1 - port, value)
+        heard = taken(known, self.sides[port], port, punctuation)
+        if heard.settles:
+            settled = self.near.settled(1 - port, known.attributes[port])
             yield from self._settle(1 - port, settled, known)
-        if moved:
+        if heard.moved:
             self.pages.put("bounds", known)
             yield from self._promise(known)
             yield from self.groups.gave_up(1 - port, settled, known)
