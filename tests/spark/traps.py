@@ -73,14 +73,17 @@ class Traps:
             from penstock.storage.folders import Staging
 
             write: Any = Staging.write
-            if write.__name__ == "write":
+            if getattr(write, "folder", None) == folder:
+                return
+            plain = getattr(write, "plain", write)  # a worker that served another query has its trap still
 
-                def write_and_spring(self: Any, tables: Any) -> Any:
-                    written = write(self, tables)
-                    spring(STAGED, 1)
-                    return written
+            def write_and_spring(self: Any, tables: Any) -> Any:
+                written = plain(self, tables)
+                spring(STAGED, 1)
+                return written
 
-                Staging.write = write_and_spring  # type: ignore[method-assign]
+            write_and_spring.folder, write_and_spring.plain = folder, plain  # type: ignore[attr-defined]
+            Staging.write = write_and_spring  # type: ignore[method-assign]
 
         def passing(value: Any) -> Any:
             if staging:
