@@ -27,3 +27,11 @@ def test_fields_in_conditions(sql: str, expected: list[int]) -> None:
     for name in ("a", "b"):
         flow.stream(name, ROWS, time="ts", progress=pk.bounded(3))
     assert sorted(flow.query(sql).collect()["ts"].to_pylist()) == expected
+
+
+def test_a_relation_that_is_called_like_a_column_without_fields_is_the_relation() -> None:
+    rows = [{"ts": 1, "k": 1, "a": [1, 2]}]
+    flow = pk.Flow().stream("a", rows, time="ts").stream("b", rows, time="ts")
+    for sql in ("SELECT a.nope FROM a JOIN b ON a.k = b.k AND a.ts = b.ts", "SELECT a.nope FROM a"):
+        with pytest.raises(pk.PenstockError, match=r"Unknown column[\s\S]*nope"):
+            flow.query(sql)

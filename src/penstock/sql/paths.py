@@ -42,7 +42,7 @@ def _untangle(column: exp.Column, scopes: Sequence[Scope]) -> None:
     first, second = parts[0].name, parts[1].name
     if any(scope.called(second, first) for scope in scopes):
         owned = 2
-    elif any(scope.called(first) for scope in scopes):
+    elif _has_fields(scopes, first):
         owned = 1
     else:
         return
@@ -53,3 +53,11 @@ def _untangle(column: exp.Column, scopes: Sequence[Scope]) -> None:
     for field in parts[owned:]:
         node = exp.Dot(this=node, expression=field)
     column.replace(node)
+
+
+def _has_fields(scopes: Sequence[Scope], name: str) -> bool:
+    """Whether a name may be of a column with fields; what a relation is called too, only if the column is a struct."""
+    types = [scope.node.schema[column].type for scope in scopes for column in scope.called(name)]
+    if any(name.lower() in scope.qualifiers for scope in scopes):
+        return any(each.name == "struct" for each in types)
+    return bool(types)
