@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-HELD = 60.0
+HELD = 180.0
 """Seconds after which a function that nobody has killed goes on."""
 STAGED = "staged"
 """The point at which a worker has written a file of results, and has not told of it."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.storage.files import place_of
-from penstock.storage.patterns import files_of, meets, stands_for
+from penstock.storage.patterns import files_of, meets_file, stands_for
 from tests.storage.conftest import Places
 
 FILES = ["a.csv", "b/a.csv", "b/c/a.csv", "b/c/x.txt", "b/_aside.csv", "b/.git/a.csv", ".hidden.csv", "d/e/f/g.csv"]
@@ -51,7 +51,7 @@ def test_a_pattern_meets_what_glob_finds(tmp_path_factory: pytest.TempPathFactor
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     found = {p.rstrip("/") for p in glob.glob(os.path.join(root, *pattern), recursive=True) if os.path.exists(p)}
-    assert meets(pattern, names) == (str(path) in found)
+    assert meets_file(pattern, names) == (str(path) in found)
 
 
 def test_whether_a_source_stands_for_a_file_that_may_not_be_there(tmp_path: Path) -> None:

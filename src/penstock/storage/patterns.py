@@ -68,6 +68,11 @@ def meets(pattern: Sequence[str], names: Sequence[str]) -> bool:
     return fnmatchcase(names[0], pattern[0]) and meets(pattern[1:], names[1:])
 
 
+def meets_file(pattern: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether it meets a file, which has nothing below: what ends in any depth meets one name more, at least."""
+    return meets([*pattern, "*"] if pattern and pattern[-1] == ANY_DEPTH else pattern, names)
+
+
 def _parts(place: Place) -> tuple[str, list[str]]:
     """A folder and a pattern below it; what is there is no pattern, whatever its name."""
     there = place.fs.get_file_info(place.path).type != fs.FileType.NotFound
@@ -76,7 +81,7 @@ def _parts(place: Place) -> tuple[str, list[str]]:
 
 def _counts(pattern: Sequence[str], names: Sequence[str]) -> bool:
     """Whether a file, by its names below a folder, is met, or has a name that is read in a folder that is met."""
-    if meets(pattern, names):
+    if meets_file(pattern, names):
         return bool(names)
     return not _is_aside(names[-1]) and any(meets(pattern, names[:i]) for i in range(len(names))) if names else False
 

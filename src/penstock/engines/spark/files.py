@@ -33,7 +33,7 @@ from penstock.model.schema import Schema, timed
 from penstock.model.shapes import Shapes, join_shapes, schema_of_shapes, shapes_of_objects, shapes_of_table
 from penstock.storage.files import Place, place_of
 from penstock.storage.parquet_files import parquet_schema, read_parquet
-from penstock.storage.patterns import ANY_DEPTH, meets, split_pattern
+from penstock.storage.patterns import ANY_DEPTH, meets_file, split_pattern
 
 CORRUPT = "_corrupt_record"
 """The text of a record that could not be read."""
@@ -88,7 +88,9 @@ def _paths(spark: SparkSession, place: Place) -> list[str]:
     if ANY_DEPTH not in pattern:
         return [place.uri]
     root = place.uri[: len(place.uri) - len(place.path) + len(base)]
-    found = [f for f in _listed(spark, [root], [str(place)]) if meets(pattern, f.removeprefix(f"{root}/").split("/"))]
+    found = [
+        f for f in _listed(spark, [root], [str(place)]) if meets_file(pattern, f.removeprefix(f"{root}/").split("/"))
+    ]
     if not found:
         raise SourceError("There is no such file.", got=str(place), hint=f"no file below {root} is like the pattern")
     return [re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", f) for f in found]
