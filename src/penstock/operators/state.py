@@ -74,13 +74,17 @@ class MemoryPages:
         return iter(list(self.pages))
 
 
-class Keeper(Protocol):
-    """What turns pages into plain data and back: an operator."""
+class Versioned(Protocol):
+    """What writes state under a kind and a version."""
 
     kind: str
-    """What the pages are of, in the papers' words."""
+    """What the state is of, in the papers' words."""
     version: int
-    """Of what is in them; 1 at first."""
+    """Of what is in it; 1 at first."""
+
+
+class Keeper(Versioned, Protocol):
+    """What turns pages into plain data and back: an operator."""
 
     def to_plain(self, key: str, page: Any) -> Any:
         """The page as plain data."""
@@ -135,7 +139,7 @@ def open_page(keeper: Keeper, key: str, kind: Any, version: Any, data: Any, *, w
         raise _damaged(f"{where}, page {key}", f"{type(error).__name__}: {error}") from error
 
 
-def check_kind(keeper: Keeper, kind: Any, version: Any, where: str) -> None:
+def check_kind(keeper: Versioned, kind: Any, version: Any, where: str) -> None:
     """Refuse the state of another algorithm, and of a release that is ahead of this one."""
     if kind != keeper.kind:
         raise CheckpointError(

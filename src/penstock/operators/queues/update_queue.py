@@ -1,0 +1,206 @@
+"""The update queue: of every key the newest value waits, and nothing else (UpStream, section 4.1).
+
+A value that comes while an older one of its key waits takes its place; the key is served when its turn comes, in the
+order of the queue's `KeyOrder`, with the value that it has then. So the queue never holds more rows than there are
+keys, and what is dequeued was the newest value of its key at that time. Tuples lie as bytes where the queue's
+`MemoryManager` says.
+
+Newest is by event time. A row whose time is before that of the newest value that came of its key, whether that waits,
+is under way or was delivered long ago, overwrites nothing and is counted as `older`. Of equal times the later arrival
+wins. Rows of a stream without a time are as new as they come.
+
+Cost: a few steps per row alone. A batch finds its keys column by column, keeps the newest row of each key, and encodes
+only those. Neither depends on how many keys there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from penstock.model.batch import Batch, Row
+from penstock.model.schema import Schema
+from penstock.model.time import MIN_TICK
+from penstock.operators.queues.key_orders import InPlace
+from penstock.operators.queues.key_table import NONE
+from penstock.operators.queues.meter import FEW
+from penstock.operators.queues.page_pool import rounded
+from penstock.operators.queues.queue import Key, KeyOrder, MemoryManager
+from penstock.operators.queues.tuple_queue import TupleQueue, part_plain
+
+
+class UpdateQueue(TupleQueue):
+    """Rows of which the newest of every key waits."""
+
+    kind = "update queue"
+
+    def __init__(
+        self,
+        schema: Schema,
+        key: tuple[str, ...] = (),
+        order: KeyOrder | None = None,
+        memory: MemoryManager | None = None,
+    ) -> None:
+        """IN-PLACE on pages on demand, unless something else is given."""
+        super().__init__(schema, key, memory, known=(NONE, 0, 0))
+        self.order = InPlace() if order is None else order
+        self._locations, self._room, self._updates = self._known
+        """Per key: where the value lies that waits, how large one may be to fit there, updates since the last take."""
+
+    def __len__(self) -> int:
+        """As many as keys wait."""
+        return len(self.order)
+
+    # In
+
+    def _enqueue_one(self, row: Row, now: int) -> None:
+        key = self._keys.number(row)
+        if len(self._keys) > self._meter.keys:
+            self._know(now)
+        self.counts.enqueued += 1
+        if self._time is not None:
+            time: int = row[self._time]  # type: ignore[assignment]
+            if time < self._newest.view[key]:
+                self.counts.older += 1
+                return
+            self._newest.view[key] = time
+            self._floor.came(time)
+        data = self._codec.encode_row(row)
+        size = len(data)
+        location: int = self._locations.view[key]
+        if location == NONE:
+            self.tuples.account(now)
+            self._place(key, self.tuples.allocate(key, size), size)
+        else:
+            self.counts.superseded += 1
+            self._floor.left(1)
+            if size > self._room.view[key]:
+                self.tuples.account(now)
+                self._place(key, self.tuples.overwrite(key, location, size), size)
+        self.tuples.view(self._locations.view[key])[:size] = data
+        self._updates.view[key] += 1
+        self.order.arrive_one(key, now)
+        self._meter.arrived_one(key, now)
+
+    def _place(self, key: int, location: int, size: int) -> None:
+        self._locations.view[key], self._room.view[key] = location, rounded(size)
+
+    def _enqueue_many(self, batch: Batch, now: int) -> None:
+        keys = self._keys.numbers(batch)
+        self._know(now)
+        self.tuples.account(now)
+        self.counts.enqueued += len(batch)
+        taken = self._new_enough(keys, batch)
+        if taken is not None:
+            self.counts.older += len(keys) - len(taken)
+            keys, batch = keys[taken], batch.take(taken)
+        if not len(keys):
+            return
+        last = self._occurrences.last(keys)
+        different = keys[last]
+        if self._time is not None:
+            self._newest.array[different] = times = batch.times()[last]
+            self._floor.came(int(times.min()))
+        self._store(different, batch if len(last) == len(batch) else batch.take(last))
+        self.counts.superseded += len(keys) - len(last)
+        counts = self._occurrences.counts(keys, different)
+        self._updates.array[different] += counts
+        self.order.arrive(keys, now)
+        self._meter.arrived(different, counts, now)
+
+    def _new_enough(self, keys: np.ndarray, batch: Batch) -> np.ndarray | None:
+        """The places of rows that are no older than what came before them of their key; None if all are."""
+        if self._time is None:
+            return None
+        times = batch.times()
+        known = times >= self._newest.array[keys]
+        if known.all() and (times[1:] >= times[:-1]).all():
+            return None
+        places = np.flatnonzero(known)
+        places = places[np.argsort(keys[places], kind="stable")]
+        ranks = np.unique(times[places], return_inverse=True)[1]
+        reached = keys[places] * (len(keys) + 1) + ranks  # ascends from key to key, whatever the times
+        is_newest = reached >= np.maximum.accumulate(reached)
+        return np.sort(places[is_newest])
+
+    def _store(self, keys: np.ndarray, batch: Batch) -> None:
+        """Put a value of each of these keys where it lies."""
+        data, starts = self._codec.encode(batch.table)
+        sizes = np.diff(starts)
+        locations = self._locations.array[keys]
+        fresh = locations == NONE
+        overwritten = len(keys) - int(fresh.sum())
+        self.counts.superseded += overwritten
+        self._floor.left(overwritten)
+        locations[fresh] = self.tuples.allocate_many(keys[fresh], sizes[fresh])
+        self._room.array[keys[fresh]] = sizes[fresh]
+        for at in np.flatnonzero(sizes > self._room.array[keys]).tolist():
+            key, size = int(keys[at]), int(sizes[at])
+            locations[at] = self.tuples.overwrite(key, int(locations[at]), size)
+            self._room.view[key] = size
+        self._locations.array[keys] = locations
+        self.tuples.write_many(locations, data, starts)
+
+    # Out
+
+    def dequeue(self, now: int, most: int) -> Batch:
+        """The values of the keys that are next."""
+        self.tuples.account(now)
+        keys = self.order.take(most, now)
+        self.counts.dequeued += len(keys)
+        self._floor.left(len(keys))
+        if not len(keys):
+            return Batch(self.schema, [])
+        answers = self._updates.array[keys]
+        self._updates.array[keys] = 0
+        locations = self._locations.array[keys]
+        self._locations.array[keys] = NONE
+        if len(keys) > FEW:
+            self._meter.start(keys, self._meter.queue.end(keys, now), answers, now)
+            table = self._codec.decode(*self.tuples.read_many(locations))
+            self.tuples.free_many(keys, locations)
+            return Batch(self.schema, table=table)
+        since = [self._meter.queue.end_one(key, now) for key in keys.tolist()]
+        self._meter.start(keys, np.array(since), answers, now)
+        rows = []
+        for key, at in zip(keys.tolist(), locations.tolist(), strict=True):
+            rows.append(self._codec.decode_row(self.tuples.view(at)))
+            self.tuples.free(key, at)
+        return Batch(self.schema, rows)
+
+    def delivered(self, now: int, most: int | None = None) -> None:
+        """What was dequeued has been processed."""
+        for keys, cost in self._meter.delivered(now, most):
+            self.counts.delivered += keys
+            self.order.served(keys, cost)
+
+    def read(self, key: Key) -> Row | None:
+        """The value of a key that waits."""
+        number = self._keys.find(key)
+        if number is None or self._locations.view[number] == NONE:
+            return None
+        return self._codec.decode_row(self.tuples.view(self._locations.view[number]))
+
+    # What it is like
+
+    def earliest(self) -> int | None:
+        """The least time of the values that wait, or of one that did; see `Floor`."""
+        if not len(self):
+            return None
+        return MIN_TICK if self._time is None else self._floor.at(len(self), self._waiting_times)
+
+    def _waiting_times(self) -> np.ndarray:
+        keys = self.order.waiting()
+        return np.asarray(self._newest.array[self._locations.array != NONE if keys is None else keys])
+
+    # State
+
+    def to_plain(self) -> dict[str, Any]:
+        """The order of keys too."""
+        return {**super().to_plain(), "order": part_plain(self.order)}
+
+    def from_plain(self, data: Any, version: int) -> None:
+        """The other way; the parts must be of the kinds that wrote it."""
+        super().from_plain(data, version)
+        self._take_up(self.order, data["order"], "order")
