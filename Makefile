@@ -48,6 +48,7 @@ bench: java .venv/.installed-bench ## Run the benchmarks and write their figures
 papers: .venv/.installed-bench ## Run the experiments of the papers and write their figures into the docs
 	@$(BIN)/penstock papers lmerge --save benchmarks/results $(ARGS)
 	@$(BIN)/penstock papers window-queries --save benchmarks/results $(ARGS)
+	@$(BIN)/penstock papers upstream --save benchmarks/results $(ARGS)
 	@$(MAKE) --no-print-directory figures
 
 bench-peers: java ## Install the other engines that the benchmarks compare with, each in an environment of its own

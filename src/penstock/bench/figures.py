@@ -21,7 +21,7 @@ PAGES = tuple(
     Path(page)
     for page in (
         "README.md", "docs/performance.md", "docs/nexmark.md", "docs/scale.md", "docs/papers/lmerge.md",
-        "docs/papers/window-queries.md",
+        "docs/papers/window-queries.md", "docs/papers/upstream.md",
     )
 )  # fmt: skip
 BENCHES = ("windows", "latency", "memory", "queries")
@@ -160,7 +160,17 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
 
 def refreshed(page: str, reports: Mapping[str, Any]) -> str:
     """The page with its figures as they are now."""
-    return _BLOCK.sub(lambda m: m.group(1) + TABLES[m.group("name")](reports) + "\n" + m.group(3), page)
+    return _BLOCK.sub(lambda m: m.group(1) + _table(m.group("name"), reports) + "\n" + m.group(3), page)
+
+
+def _table(name: str, reports: Mapping[str, Any]) -> str:
+    """A table by name; of the experiments of update queues, `upstream-N` are rows and `upstream-N-claims` claims."""
+    if not name.startswith("upstream-"):
+        return TABLES[name](reports)
+    report = name.removesuffix("-claims")
+    if report not in reports:
+        return "Not measured yet."
+    return claims_table(reports, (report,)) if report != name else rows_table(reports[report]["rows"])
 
 
 def refresh() -> None:

@@ -240,7 +240,7 @@ def merge(
 
 @app.command()
 def papers(
-    name: Annotated[str, typer.Argument(help="lmerge or window-queries.")],
+    name: Annotated[str, typer.Argument(help="lmerge, window-queries or upstream.")],
     events: Annotated[
         int | None, typer.Option(min=1, help="How many events each stream has, or how many tuples all have.")
     ] = None,
@@ -257,7 +257,8 @@ def papers(
 @app.command()
 def bench(
     name: Annotated[
-        str, typer.Argument(help="windows, latency, memory, queries, shapes, stages, joins, nexmark, scale or all.")
+        str,
+        typer.Argument(help="windows, latency, memory, queries, shapes, stages, joins, nexmark, scale, queues or all."),
     ] = "all",
     rows: Annotated[int, typer.Option(min=1, help="Rows of the window benchmark; others have a part.")] = 4_000_000,
     save: Annotated[Path | None, typer.Option(help="A folder for the results as JSON and the plot.")] = None,

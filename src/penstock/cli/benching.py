@@ -93,6 +93,12 @@ def _scale(rows: int, master: str, say: Say) -> Report:
     return ScaleBench(max(rows // 20, 20_000), say).run()
 
 
+def _queues(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.queues import QueuesBench
+
+    return QueuesBench(max(rows // 2, 10_000), say).run()
+
+
 BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "windows": _windows,
     "latency": _latency,
@@ -103,6 +109,7 @@ BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "joins": _joins,
     "nexmark": _nexmark,
     "scale": _scale,
+    "queues": _queues,
 }
 
 
@@ -145,7 +152,13 @@ def _window_queries(events: int | None, figure: str | None, say: Say) -> list[Re
     return [run() for name, run in runs.items() if figure in (name, None)]
 
 
-PAPERS = {"lmerge": _lmerge, "window-queries": _window_queries}
+def _upstream(events: int | None, figure: str | None, say: Say) -> list[Report]:
+    from penstock.papers import upstream
+
+    return upstream.run(events, figure, say)
+
+
+PAPERS = {"lmerge": _lmerge, "window-queries": _window_queries, "upstream": _upstream}
 
 
 def run_papers(name: str, events: int | None, figure: str | None, *, as_json: bool, save: Path | None) -> None:
@@ -186,6 +199,10 @@ def keep(reports: list[Report], folder: Path) -> None:
             from penstock.papers.plots import plot_joins
 
             plot_joins(report.rows, folder / f"{report.name}.svg")
+        if report.name.startswith("upstream-"):
+            from penstock.papers import upstream
+
+            upstream.plot(report.name, report.rows, folder)
 
 
 def show(report: Report) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,31 @@ def plot_joins(rows: Rows, path: Path) -> None:
         axes.set(xlabel="n, s", title=measure, ylim=(0, None))
         axes.grid(visible=True, alpha=0.3)
     all_axes[0][0].legend(frameon=False)
+    _save(figure, path)
+
+
+def line_chart(
+    charts: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    across: str,
+    up: str,
+    path: Path,
+    *,
+    is_log: bool = False,
+) -> None:
+    """Charts side by side by title, each with a line through points for every name."""
+    _prepare()
+    from matplotlib import pyplot as plt
+
+    figure, all_axes = plt.subplots(1, len(charts), figsize=(max(4.2 * len(charts), 5), 3.4), squeeze=False)
+    for axes, (title, lines) in zip(all_axes[0], charts.items(), strict=True):
+        for name, points in lines.items():
+            axes.plot([x for x, _ in points], [y for _, y in points], marker="o", markersize=4, label=name)
+        axes.set(xlabel=across, title=title)
+        axes.grid(visible=True, alpha=0.3)
+        if is_log:
+            axes.set_yscale("log")
+    all_axes[0][0].set_ylabel(up)
+    all_axes[0][0].legend(frameon=False, fontsize=8)
     _save(figure, path)
 
 

@@ -1,0 +1,95 @@
+"""Figure 14: EAGER against LAZY windows of ten keys, by how rows of the keys come (section 6.3.2).
+
+One row comes per tick and takes one tick; it is of the next key in turn, or of a key by lot with shares as in Zipf's
+law. A window is so many rows of its key, one after the other, and slides by one. The order of keys is IN-PLACE. Where
+the rows of a key come in turn, EAGER is served each of them as it comes. Where they come at random, a key idles while
+rows of others come, and waits behind those when its next one does.
+
+The range is in rows of a key. The smaller it is the more windows there are, and the more often EAGER pays for the gaps
+of those that it has committed to.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from penstock.bench.claims import Claim, Report
+from penstock.operators.queues.extents import extents_of
+from penstock.operators.queues.window_cells import Promise
+from penstock.operators.queues.window_choosing import window_queue_for
+from penstock.operators.windows.sliding import Sliding
+from penstock.papers.plots import line_chart
+from penstock.papers.upstream.figure_13 import SCHEMA
+from penstock.papers.upstream.window_service import Arriving, Service
+
+FIGURE = "14"
+ROWS = 6000
+KEYS = 10
+RANGES = (2, 3, 4, 5, 10, 20, 40)
+SMALL = (2, 3, 4, 5)
+"""Up to here the paper's order holds for every skew."""
+IN_TURN = "in turn"
+SKEWS = (0.0, 0.5, 0.9)
+
+
+def run(events: int | None, say: Callable[[str], None], ranges: Sequence[int] = RANGES) -> Report:
+    """Every range with every way to come; `events` are rows that come."""
+    size = events or ROWS
+    rows: list[dict[str, Any]] = []
+    for range_ in ranges:
+        for skew in (None, *SKEWS):
+            eager, lazy = (_staleness(range_, mode, skew, size) for mode in ("eager", "lazy"))
+            told = {"EAGER": round(eager, 3), "LAZY": round(lazy, 3), "EAGER against LAZY": round(eager / lazy, 4)}
+            rows.append({"range": range_, "rows come": _name(skew), **told})
+        say(f"figure 14: range {range_}")
+    return Report("upstream-14", rows, _claims(rows, ranges))
+
+
+def _name(skew: float | None) -> str:
+    return IN_TURN if skew is None else f"Zipf {skew:g}"
+
+
+def _arriving(skew: float | None, size: int) -> Iterator[Arriving]:
+    """Rows, numbered within their key."""
+    numbers = [count() for _ in range(KEYS)]
+    shares = [1 / (key + 1) ** (skew or 0.0) for key in range(KEYS)]
+    drawn = random.Random(7).choices(range(KEYS), shares, k=size)
+    for at in range(size):
+        key = at % KEYS if skew is None else drawn[at]
+        yield at, (next(numbers[key]), key)
+
+
+def _staleness(range_: int, mode: str, skew: float | None, size: int) -> float:
+    """How stale the application is on average."""
+    extents = extents_of([Sliding(range_, 1)])
+    queue = window_queue_for(SCHEMA, ["key"], extents, mode, "in-place", promise=Promise.STRICTLY, complete_from=0)
+    Service(queue, 1).run(_arriving(skew, size), until=size)
+    return queue.staleness(size).average_application
+
+
+def _claims(rows: Sequence[dict[str, Any]], ranges: Sequence[int]) -> list[Claim]:
+    ratio = {(row["rows come"], row["range"]): row["EAGER against LAZY"] for row in rows}
+    small = [range_ for range_ in ranges if range_ in SMALL]
+    worst = max(ratio[IN_TURN, range_] for range_ in ranges)
+    made = [Claim("in turn: EAGER against LAZY, the most", worst, 0.95, "lower")]
+    for name in map(_name, SKEWS):
+        least = min(ratio[name, range_] for range_ in small)
+        shrunk = ratio[name, ranges[-1]] / ratio[name, ranges[0]]
+        made.append(
+            Claim(f"{name}: EAGER against LAZY, the least of ranges {small[0]}-{small[-1]}", least, 1.0, "higher")
+        )
+        made.append(Claim(f"{name}: that at range {ranges[-1]}, against range {ranges[0]}", shrunk, 0.9, "lower"))
+    return made
+
+
+def plot(rows: Sequence[dict[str, Any]], folder: Path) -> None:
+    """The ratio against the range, a line for each way to come."""
+    names = dict.fromkeys(row["rows come"] for row in rows)
+    lines = {n: [(r["range"], r["EAGER against LAZY"]) for r in rows if r["rows come"] == n] for n in names}
+    line_chart(
+        {"application staleness": lines}, "range, rows of a key", "EAGER against LAZY", folder / "upstream-14.svg"
+    )
