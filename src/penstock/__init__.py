@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.errors import PenstockError
     from penstock.flow import Flow
+    from penstock.flow.conflating import conflate
     from penstock.flow.merging import merge
     from penstock.flow.query import Query
     from penstock.flow.run import Run
@@ -49,6 +50,7 @@ __all__ = [
     "Signed",
     "StreamProperties",
     "bounded",
+    "conflate",
     "equivalent",
     "groupwise",
     "joint",
@@ -66,6 +68,7 @@ __all__ = [
 _MODULES = {
     "penstock.errors": ("PenstockError",),
     "penstock.flow": ("Flow",),
+    "penstock.flow.conflating": ("conflate",),
     "penstock.flow.merging": ("merge",),
     "penstock.flow.query": ("Query",),
     "penstock.flow.run": ("Run",),

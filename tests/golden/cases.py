@@ -117,6 +117,8 @@ class Golden:
     """Rows live for some time, and some are revised."""
     burst: int | None = None
     """How many rows without a partner come out at a time."""
+    conflate: dict[str, Any] | None = None
+    """The stream is conflated by this; without a policy, what is current of it is taken."""
 
     @property
     def path(self) -> Path:
@@ -125,12 +127,15 @@ class Golden:
     def execution(self) -> LocalExecution:
         """A fresh run."""
         flow = pk.Flow()
-        names = ("one", "two") if self.merge is not None else ("s",)
+        names = ("one", "two") if self.merge is not None else ("s",) if self.conflate is None else ("raw",)
         for name in names:
             source = iter(()) if self.lives else []
             flow.stream(name, source, time="ts", schema=COLUMNS, progress=self.progress, lives=self.lives)
         if self.merge is not None:
             flow.merge("s", list(names), **self.merge)
+        if self.conflate is not None:
+            declared: Any = flow.conflate if "policy" in self.conflate else flow.latest
+            declared("s", "raw", **self.conflate)
         flow.aggregate("spread", Spread, "bigint").aggregate("latest", Latest, "bigint")
         flow.aggregate("absorb", Absorb, "bigint")
         flow.function("twice", _twice, "bigint")
@@ -223,7 +228,13 @@ def _cut(whole: list[Row]) -> Iterator[list[Row]]:
 
 
 def feed(execution: LocalExecution, inputs: list[tuple[str, Batch]]) -> list[Batch | Punctuation]:
-    return [out for name, batch in inputs for out in execution.feed(name, batch)]
+    """Give it all, batch by batch; of a queue with a budget, that many rows go on after each."""
+    budget = next((arc.pacing.budget for arc in execution.graph.queued), None)
+    found: list[Batch | Punctuation] = []
+    for name, batch in inputs:
+        found += execution.feed(name, batch)
+        found += [] if budget is None else execution.release(budget)
+    return found
 
 
 NUMBERS = "count(*) AS n, avg(v) AS av, max(v) AS mv, min(d) AS d0, sum(d) AS sd, var_pop(d) AS pd, max(at) AS a1"
@@ -347,6 +358,24 @@ CASES = [
     Golden("settle-groups", f"SELECT v, k, {TABLES} FROM s GROUP BY v, k", PER, lives=True),
     Golden("merge-groups", f"SELECT v, {NUMBERS} {SLIDING} FROM s GROUP BY v", PER, merge={"key": ["k"]}),
     Golden("merge-then-windows", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", merge={"key": ["k"]}),
+    Golden("newest", "SELECT * FROM s WHERE v > 0", conflate={"key": ["k", "d"]}),
+    Golden("conflate-in-place", "SELECT * FROM s", conflate={"key": ["k", "d"], "policy": "in_place"}),
+    Golden("conflate-fifo", "SELECT k, v FROM s", conflate={"key": "k", "policy": "fifo"}, form="arrow"),
+    Golden("conflate-linecutting", "SELECT * FROM s", conflate={"key": "day", "policy": "linecutting"}),
+    Golden("conflate-append", "SELECT * FROM s", conflate={"key": "k", "policy": "append"}),
+    Golden("conflate-paced", "SELECT * FROM s", conflate={"key": "k", "policy": "in_place", "access": {"a": "1 hour"}}),
+    Golden("conflate-adaptive", "SELECT * FROM s", conflate={"key": "k", "policy": "in_place", "adaptive": True}),
+    Golden(
+        "conflate-windows",
+        f"SELECT k, {EXACT} {SLIDING} FROM s GROUP BY k",
+        conflate={"key": "k", "policy": "in_place", "windows": "lazy"},
+    ),
+    Golden(
+        "conflate-windows-eager",
+        f"SELECT k, {EXACT} {SLIDING} FROM s WHERE v > 0 GROUP BY k",
+        conflate={"key": "k", "policy": "fifo", "windows": "eager", "budget": 3},
+    ),
+    Golden("conflate-groups", "SELECT k, v, ts FROM s", PER, conflate={"key": "k", "policy": "in_place"}),
 ]
 
 

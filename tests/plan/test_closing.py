@@ -93,6 +93,31 @@ rows = st.lists(
 def test_everything_is_out_and_later_rows_are_whole(
     sql: str, first: list[tuple[str, int, str]], second: list[tuple[str, int, str]]
 ) -> None:
+    _check(sql, first, second)
+
+
+@st.composite
+def joins(draw: st.DrawFn) -> str:
+    low = draw(st.integers(-12, 12))
+    band = f"b.t BETWEEN a.t + {low} AND a.t + {low + draw(st.integers(0, 9))}"
+    near = draw(st.sampled_from([band, "floor(b.t / 7) = floor(a.t / 7)"]))
+    kind = draw(st.sampled_from(["", "LEFT ", "RIGHT ", "FULL "]))
+    one = f"a {kind}JOIN b ON a.k = b.k AND {near}"
+    both = draw(st.sampled_from([one, "a ASOF JOIN b ON a.k = b.k AND b.t <= a.t", one]))
+    has = draw(st.sampled_from(["EXISTS", "NOT EXISTS"]))
+    semi = f"SELECT t, k FROM a WHERE {has} (SELECT 1 FROM b WHERE a.k = b.k AND {near})"
+    counted = f"SELECT count(*) AS n [RANGE 9, SLIDE 3, WA t] FROM ({semi}) i"
+    return draw(st.sampled_from([f"SELECT a.t, a.k, b.t AS u FROM {both}", semi, counted]))
+
+
+@given(joins(), rows, rows)
+def test_rows_of_joins_are_settled_and_meet_none_that_come_later(
+    sql: str, first: list[tuple[str, int, str]], second: list[tuple[str, int, str]]
+) -> None:
+    _check(sql, first, second)
+
+
+def _check(sql: str, first: list[tuple[str, int, str]], second: list[tuple[str, int, str]]) -> None:
     made = catalog()
     plan = bind(sql, made)
     closing = closing_bound(plan, max(t for _, t, _ in first))
@@ -125,6 +150,10 @@ def test_everything_is_out_and_later_rows_are_whole(
         ("SELECT count(*) AS n [RANGE 10, SLIDE 2, WA t] FROM a", 7, 16),
         ("SELECT count(*) AS n [RANGE 2, SLIDE 10, WA t] FROM a", 5, 6),
         ("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM m", 7, 17),
+        ("SELECT a.t FROM a JOIN b ON a.k = b.k AND b.t BETWEEN a.t - 5 AND a.t + 10", 7, 18),
+        ("SELECT a.t FROM a LEFT JOIN b ON a.k = b.k AND b.t BETWEEN a.t - 15 AND a.t + 10", 7, 23),
+        ("SELECT a.t FROM a LEFT JOIN b ON a.k = b.k AND floor(a.t / 10) = floor(b.t / 10)", 7, 10),
+        ("SELECT a.t FROM a ASOF JOIN b ON a.k = b.k AND b.t <= a.t", 7, 8),
         (
             "SELECT max(n) AS m [RANGE 20, SLIDE 20, WA window_end] FROM "
             "(SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM a) i",

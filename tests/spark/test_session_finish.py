@@ -57,6 +57,26 @@ def test_streams_reopen_after_finish(spark: Any, tmp_path: Path) -> None:
     assert results(tmp_path) == [(10, 2), (20, 1), (30, 1), (40, 1)]
 
 
+def test_a_join_goes_on_after_finish(spark: Any, tmp_path: Path) -> None:
+    sql = "SELECT a.t, b.t AS u FROM s a LEFT JOIN s b ON b.t BETWEEN a.t + 1 AND a.t + 4"
+
+    def pairs() -> list[tuple[int, int | None]]:
+        tables = [pq.read_table(f) for f in (tmp_path / "out").glob("*.parquet")]
+        return sorted((row["t"], row["u"]) for t in tables for row in t.to_pylist())
+
+    bring(tmp_path, "0.json", [1, 3, 12])
+    first = start(spark, tmp_path, sql)
+    first.finish()
+    assert pairs() == [(1, 3), (3, None), (12, None)]
+    assert not first.progress["ended"]
+
+    bring(tmp_path, "1.json", [15, 17, 20])  # 17 is the first that nothing before could have met
+    second = start(spark, tmp_path, sql)
+    second.finish()
+    assert pairs() == [(1, 3), (3, None), (12, None), (17, 20), (20, None)]
+    assert second.progress["late"] == 1
+
+
 def test_streams_that_ended_for_good_do_not_begin_again(spark: Any, tmp_path: Path) -> None:
     bring(tmp_path, "0.json", [1, 7, 12])
     run = start(spark, tmp_path)

@@ -15,12 +15,14 @@ from penstock.plan.expressions import USER, AggregateCall, calls_users_code
 from penstock.plan.join_nodes import Latest
 from penstock.plan.nodes import (
     AlterLifetime,
+    Conflate,
     Distinct,
     Ends,
     GroupAggregate,
     Join,
     Lookup,
     Merge,
+    Newest,
     Node,
     NumberRows,
     Project,
@@ -48,6 +50,9 @@ FEATURES = {
     "lives": "streams whose rows have ends of their own, and may be revised",
     "settle": "events once they can no longer change (Cleanse), for what takes inserts only",
     "altered lifetimes": "flow.alter, and [RANGE …] after a stream without aggregates (AlterEventLifetime)",
+    "newest": "update streams, update_key: unions and joins of them, of each key what is newest; flow.latest",
+    "conflate": "update queues: pk.conflate and flow.conflate, the newest of each key as fast as the consumer takes it",
+    "conflated windows": "flow.conflate(…, windows='lazy' or 'eager'): windows of aggregates, whole or not at all",
     "distinct": "duplicate elimination",
     "top-n": "ROW_NUMBER() OVER (PARTITION BY window_start, window_end, … ORDER BY …) in tumbling windows",
     "row numbers": "WA row-num without a sequence column: rows numbered by arrival",
@@ -146,6 +151,10 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "altered lifetimes", node
             case Settle():
                 yield "settle", node
+            case Newest():
+                yield "newest", node
+            case Conflate(windows=windows):
+                yield ("conflate" if windows is None else "conflated windows"), node
             case Distinct():
                 yield "distinct", node
             case RowNumber():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Self
 
 from penstock.errors import StreamError
 from penstock.flow.user_code import NAME
@@ -13,6 +14,39 @@ from penstock.sql.predicates import source_of
 
 POINT = 1
 """How long a point event lives, in ticks."""
+
+
+class FlowAltered:
+    """Declares streams with other lives."""
+
+    catalog: Catalog
+
+    def alter(
+        self,
+        name: str,
+        stream: str,
+        *,
+        duration: Length | None = None,
+        shift: Length = 0,
+        extend: Length = 0,
+        at_most: Length | None = None,
+        point: bool = False,
+    ) -> Self:
+        """Declare a stream of the same events with other lives, which queries read under a new name.
+
+        Args:
+            name: what queries call the altered stream.
+            stream: a stream, a merged one or an altered one, declared before.
+            duration: how long every event lives from its start on, whenever it would have ended.
+            shift: how much later events start and end; earlier, if it is negative (`"-5 minutes"`).
+            extend: how much longer events live.
+            at_most: events that live longer end after this; of those that are extended, afterwards.
+            point: every event lives a single tick.
+        """
+        check_lengths_given(name, duration, shift, extend, at_most, point)
+        node = alter_node(self.catalog, name, stream, duration, shift, extend, at_most, point)
+        self.catalog.views[name.lower()] = node
+        return self
 
 
 def alter_node(

@@ -17,6 +17,7 @@ from penstock.engines.local.hosting import Hosting
 from penstock.errors import DeadLetterError, PenstockError, RunError, StreamError, reason_of
 from penstock.flow.destinations import Forward, ResultDestination
 from penstock.flow.pyspark_names import PySparkNames
+from penstock.flow.queue_progress import queue_progress
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
 from penstock.model.accounts import Counts
@@ -227,5 +228,9 @@ def progress_of(
         group_bounds=() if results is None else results.promised.shown(results.query.schema),
         lag=lag(max(known, default=None), bound, domain) if follows else None,
         ended=bound == END_OF_TIME,
-        operators=tuple(OperatorProgress(n.identity, n.label, **vars(n.statistics)) for n in nodes),
+        operators=tuple(
+            OperatorProgress(n.identity, n.label, **vars(n.statistics), older=getattr(n.operator, "older", 0))
+            for n in nodes
+        ),
+        queues=tuple(queue_progress(execution, arc) for arc in execution.graph.queued if arc.consumer in nodes),
     )

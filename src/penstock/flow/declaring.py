@@ -109,13 +109,43 @@ def declared_unique(name: str, schema: Schema, unique: Sequence[str] | str | Non
     """The columns that tell any two rows of a stream apart, by their own names."""
     if unique is None:
         return None
-    given = [unique] if isinstance(unique, str) else list(unique) if isinstance(unique, Iterable) else []
-    if not given or not all(isinstance(column, str) for column in given):
+    if not isinstance(unique, str) and isinstance(unique, Sequence) and not unique:
         raise StreamError("unique names columns.", where=f"stream {name}", got=repr(unique)[:200], hint="unique=['id']")
-    for column in given:
+    return frozenset(named_columns("unique", unique, schema, f"stream {name}"))
+
+
+def declared_update_key(name: str, schema: Schema, key: Sequence[str] | str | None) -> frozenset[str] | None:
+    """The columns by which a row updates the one before it; none of them where each row updates the one before."""
+    if key is None:
+        return None
+    found = named_columns("update_key", key, schema, f"stream {name}")
+    if schema.time in found:
+        raise StreamError(
+            "The time tells every update apart, so it cannot be in the update key.",
+            where=f"stream {name}",
+            got=repr(key)[:200],
+            hint="name what the updates are of: update_key=['symbol']",
+        )
+    if schema.lives is not None:
+        raise StreamError(
+            "Rows with lives of their own are no updates, which live until the next of their key.",
+            where=f"stream {name}",
+            got="lives, and update_key",
+            hint="leave one of them out",
+        )
+    return frozenset(found)
+
+
+def named_columns(option: str, given: object, schema: Schema, where: str) -> list[str]:
+    """Columns that an option names, by their own names; one may be given as a text."""
+    listed = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    names = [column for column in listed if isinstance(column, str)]
+    if len(names) < len(listed):
+        raise StreamError(f"{option} names columns.", where=where, got=repr(given)[:200], hint=f"{option}=['id']")
+    for column in names:
         if column not in schema:
             known = [field.name for field in schema.visible]
             raise StreamError(
-                "unique names an unknown column.", where=f"stream {name}", got=column, hint=closest(column, known)
+                f"{option} names an unknown column.", where=where, got=column, hint=closest(column, known)
             )
-    return frozenset(schema[column].name for column in given)
+    return [schema[column].name for column in names]

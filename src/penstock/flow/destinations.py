@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from penstock.errors import PenstockError, RunError, reason_of
+from penstock.flow.current_values import CurrentValues
 from penstock.flow.query import Query
 from penstock.flow.run import LOGGER
 from penstock.io.sinks import Sink
@@ -81,11 +82,13 @@ class ResultDestination(Destination):
         self.query = query
         self.bound: int | None = None
         self.promised = RecentPromises()
+        self.current = CurrentValues(query.plan, f"query {run}")
 
     def take(self, item: Batch | Punctuation) -> None:
         """Hand rows to the sink; keep in mind what is promised."""
         if isinstance(item, Batch):
             self.write(self.query.form.table(item))
+            self.current.take(item)
             return
         self.promised.add(item)
         if item.is_linear and item.attribute == self.query.schema.time:

@@ -18,13 +18,15 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
-from penstock.flow.altering import alter_node, check_lengths_given
+from penstock.flow.altering import FlowAltered
 from penstock.flow.bursts import with_burst
+from penstock.flow.conflating import FlowUpdates
 from penstock.flow.declaring import (
     check_progress,
     check_texts,
     declared_properties,
     declared_unique,
+    declared_update_key,
     of_columns,
     told_of,
 )
@@ -52,7 +54,6 @@ from penstock.model.progress import (
 )
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
-from penstock.model.time import Length
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.sql.binder import bind
 
@@ -62,7 +63,7 @@ Attributes = (
 """The progress of each of several attributes, and of some of them together."""
 
 
-class Flow(PySparkNames, FlowTables):
+class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
     """Streams, tables and the queries over them, run by one engine."""
 
     def __init__(self, spark: Any = None, path: str | None = None) -> None:
@@ -123,6 +124,7 @@ class Flow(PySparkNames, FlowTables):
         max_ahead: str | int | None = None,
         lives: Sequence[str] | bool = False,
         unique: Sequence[str] | str | None = None,
+        update_key: Sequence[str] | str | None = None,
     ) -> Flow:
         """Declare a stream.
 
@@ -149,6 +151,8 @@ class Flow(PySparkNames, FlowTables):
                 elements that may revise.
             unique: columns that tell any two rows of the stream apart, whenever they come: `unique="id"`. A join by
                 them then gives up rows of the other side once they have met one. It is believed and not checked.
+            update_key: columns by which each row updates the one before it, so that only the newest of each key
+                matters: `update_key="symbol"`; `[]` where each row updates the one before. Queries keep the key.
 
         Returns:
             The flow, so that declarations can be chained.
@@ -166,7 +170,8 @@ class Flow(PySparkNames, FlowTables):
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
         properties = declared_properties(found, known, insert_only=opened.insert_only)
-        properties = replace(properties, unique=declared_unique(name, found, unique))
+        updated_by = declared_update_key(name, found, update_key)
+        properties = replace(properties, unique=declared_unique(name, found, unique), update_key=updated_by)
         self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
@@ -250,33 +255,6 @@ class Flow(PySparkNames, FlowTables):
         node = merge_node(
             self.catalog, name, streams, key, properties, algorithm, policy, lag, driver, elements, on_divergence
         )
-        self.catalog.views[name.lower()] = node
-        return self
-
-    def alter(
-        self,
-        name: str,
-        stream: str,
-        *,
-        duration: Length | None = None,
-        shift: Length = 0,
-        extend: Length = 0,
-        at_most: Length | None = None,
-        point: bool = False,
-    ) -> Flow:
-        """Declare a stream of the same events with other lives, which queries read under a new name.
-
-        Args:
-            name: what queries call the altered stream.
-            stream: a stream, a merged one or an altered one, declared before.
-            duration: how long every event lives from its start on, whenever it would have ended.
-            shift: how much later events start and end; earlier, if it is negative (`"-5 minutes"`).
-            extend: how much longer events live.
-            at_most: events that live longer end after this; of those that are extended, afterwards.
-            point: every event lives a single tick.
-        """
-        check_lengths_given(name, duration, shift, extend, at_most, point)
-        node = alter_node(self.catalog, name, stream, duration, shift, extend, at_most, point)
         self.catalog.views[name.lower()] = node
         return self
 

@@ -43,6 +43,8 @@ class LocalQuery(Query):
         """Made by `Flow.query`."""
         super().__init__(name, sql, plan, catalog)
         self.physical = in_process(plan, catalog)
+        self.given = sources
+        """The streams that it may read."""
         self._sources = {key: source.reading(read_of(plan, key)) for key, source in sources.items()}
         self._whole = settled_for(plan, "the whole result")
         self._live = {key: source.ahead for key, source in sources.items() if source.ahead is not None}
@@ -84,7 +86,8 @@ class LocalQuery(Query):
         if execution is not None and not isinstance(execution, LocalExecution):
             raise StreamError("Not an execution.", where=self.name, got=repr(execution)[:200], hint="q.execution()")
         self._last = execution = execution if execution is not None else self.execution()
-        live = self._live if stopped is not None or len(execution.streams) > 1 else {}
+        apart = stopped is not None or len(execution.streams) > 1 or bool(execution.graph.queued)
+        live = self._live if apart else {}
         yield from execution.run(self._sources, max_dead, stopped, live=live, between=between)
 
     def collect(self, *, max_dead: float | None = None) -> pa.Table:

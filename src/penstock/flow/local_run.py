@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from penstock.engines.local.execution import LocalExecution
 from penstock.flow.background import BackgroundRun
 from penstock.flow.destinations import Forward, ResultDestination
+from penstock.flow.queue_progress import read_current, staleness_of
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -49,6 +50,14 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
     def late(self) -> pa.Table:
         """The late rows so far."""
         return self.execution.late()
+
+    def read(self, key: Any = ()) -> dict[str, object] | None:
+        """What is current of a key of the result."""
+        return read_current(self.execution, self.execution.graph.outlet, self._results.current, key)
+
+    def staleness(self, key: Any = ()) -> Mapping[str, float]:
+        """How stale what was delivered of a key is, in seconds."""
+        return staleness_of(self.execution, self.execution.graph.outlet, self._results.current, key)
 
     def snapshot(self) -> bytes:
         """The state of the run; take it when it is over."""

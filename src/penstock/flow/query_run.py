@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,12 +17,14 @@ from penstock.errors import PenstockError, UnsupportedError, reason_of
 from penstock.flow.background import as_ours, progress_of
 from penstock.flow.destinations import ResultDestination
 from penstock.flow.local import LocalQuery
+from penstock.flow.queue_progress import read_current, staleness_of
 from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
 from penstock.flow.run_progress import RunProgress, shown
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.time import MIN_TICK
+from penstock.runtime.arcs import Outlet
 from penstock.runtime.graph import GraphNode
 
 if TYPE_CHECKING:
@@ -173,6 +176,18 @@ class QueryRun(Run):
     def punctuate(self, stream: str, bound: int) -> None:
         """Tell a stream from outside, for all queries, that nothing below `bound` (in ticks) comes any more."""
         self._flow_run.punctuate(stream, bound)
+
+    def read(self, key: Any = ()) -> dict[str, object] | None:
+        """What is current of a key of the result."""
+        return read_current(self._flow_run.execution, self._outlet(), self._results.current, key)
+
+    def staleness(self, key: Any = ()) -> Mapping[str, float]:
+        """How stale what was delivered of a key is, in seconds."""
+        return staleness_of(self._flow_run.execution, self._outlet(), self._results.current, key)
+
+    def _outlet(self) -> Outlet | None:
+        """Where its results are taken; None once it has left."""
+        return self._flow_run.execution.graph.outlets.get(self.name)
 
     def snapshot(self) -> bytes:
         """The flow's run has the state of all its queries."""

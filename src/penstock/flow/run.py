@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.errors import PenstockError, StreamError
+from penstock.errors import PenstockError, StreamError, UnsupportedError
 from penstock.flow.drawing import html_table
 from penstock.flow.run_progress import RunProgress
 from penstock.model.elements import is_whole
@@ -99,6 +100,25 @@ class Run(ABC):
     @abstractmethod
     def snapshot(self) -> bytes:
         """The state of a run in-process; take it when the run is over. On Spark the checkpoint has it."""
+
+    def read(self, key: Any = ()) -> dict[str, object] | None:
+        """What is current of a key of the result, in-process: the newest row that was delivered, or that waits.
+
+        Of a result that is an update stream, by the value of its update key, or a tuple of several in the order of the
+        columns; None if there is no such row.
+        """
+        raise self._unread()
+
+    def staleness(self, key: Any = ()) -> Mapping[str, float]:
+        """How stale what was delivered of a key is, in-process, in seconds: now and on average, as in `progress`."""
+        raise self._unread()
+
+    def _unread(self) -> PenstockError:
+        return UnsupportedError(
+            "The result of this run cannot be read by key.",
+            where=f"run {self.name}",
+            hint="query.start(…) of an update stream in-process, see pk.conflate",
+        )
 
     @abstractmethod
     def punctuate(self, stream: str, bound: int) -> None:

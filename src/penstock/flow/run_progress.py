@@ -28,6 +28,43 @@ class OperatorProgress:
     punctuations_in: int = 0
     punctuations_out: int = 0
     failed: int = 0
+    older: int = 0
+    """Rows of update streams that were left out, since a newer one of their key had come."""
+
+
+@dataclass(frozen=True)
+class QueueProgress:
+    """What waits in one queue, what became of its rows, and how stale what it delivers is; times are in seconds.
+
+    Stalenesses are averages over the keys that were ever seen: now, and over time since the first row came (UpStream,
+    section 3.3). `run.staleness(key)` has those of one key.
+    """
+
+    identity: str
+    label: str
+    policy: str
+    waiting: int = 0
+    enqueued: int = 0
+    dequeued: int = 0
+    delivered: int = 0
+    superseded: int = 0
+    older: int = 0
+    shed: int = 0
+    queue_staleness: float = 0.0
+    application_staleness: float = 0.0
+    unapplied: float = 0.0
+    """Updates of a key that no delivery has answered."""
+    average_queue_staleness: float = 0.0
+    average_application_staleness: float = 0.0
+    average_unapplied: float = 0.0
+    cost: float | None = None
+    """What a row costs its consumer, as measured."""
+    max_staleness: float | None = None
+    """What was asked for."""
+    least_bound: float | None = None
+    """The least staleness that can be promised at this cost."""
+    is_met: bool = True
+    """Whether what was asked for can be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +96,8 @@ class RunProgress(Mapping[str, Any]):
     """Whether nothing more can come out."""
     operators: tuple[OperatorProgress, ...] = ()
     """What has gone through each operator, the last one first, where that is known."""
+    queues: tuple[QueueProgress, ...] = ()
+    """What waits, and how stale it is, where streams are conflated."""
 
     def _plain(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -70,8 +109,8 @@ class RunProgress(Mapping[str, Any]):
                 found[each.name] = {stream: list(promises) for stream, promises in value.items()}
             elif each.name == "group_bounds":
                 found[each.name] = list(value)
-            elif each.name == "operators":
-                found[each.name] = [asdict(operator) for operator in value]
+            elif each.name in ("operators", "queues"):
+                found[each.name] = [asdict(one) for one in value]
             else:
                 found[each.name] = dict(value) if isinstance(value, Mapping) else value
         return found
@@ -99,6 +138,7 @@ class RunProgress(Mapping[str, Any]):
             told.append("complete" if self.ended else f"complete up to {self.bound}")
         if self.lag is not None and not self.ended:
             told.append(f"{self.lag} behind the newest row")
+        told += [queue_in_words(queue) for queue in self.queues]
         if self.reason is not None:
             told.append(self.reason)
         return "; ".join(told)
@@ -115,6 +155,8 @@ class RunProgress(Mapping[str, Any]):
                 yield f"stream {stream}, of groups", in_words(promises)
         if self.group_bounds:
             yield "complete of groups", in_words(self.group_bounds)
+        for queue in self.queues:
+            yield queue.label, queue_in_words(queue)
         for key in ("bound", "lag", "reason"):
             value = getattr(self, key)
             if value is not None:
@@ -134,6 +176,15 @@ def in_words(promises: Sequence[Shown], most: int = 3) -> str:
     told = [", ".join(f"{n} {v}" for n, v in p["of"].items()) + " up to " + " or ".join(p["up_to"].values())
             for p in promises[-most:]]  # fmt: skip
     return "; ".join([*(["…"] if len(promises) > most else []), *told])
+
+
+def queue_in_words(queue: QueueProgress) -> str:
+    """A queue on one line."""
+    told = f"{queue.waiting} wait, {queue.application_staleness:.3g} s stale"
+    told += f", {queue.superseded} superseded" if queue.superseded else ""
+    if queue.is_met or queue.least_bound is None:
+        return told
+    return f"{told}; at most {queue.max_staleness:g} s cannot be met, the least bound is {queue.least_bound:.3g} s"
 
 
 def lag(newest: int | None, bound: int | None, domain: Domain) -> str | None:

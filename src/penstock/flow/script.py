@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 STREAM_OPTIONS = (
     "source", "time", "progress", "format", "streaming", "time_format", "delimiter", "arrival", "max_ahead", "lives",
-    "unique",
+    "unique", "update_key",
 )  # fmt: skip
 TABLE_OPTIONS = ("source", "format", "key", "valid_from", "valid_to", "time_format", "delimiter")
 SINK_OPTIONS = ("path", "late", "dead_letters", "max_dead", "trigger", "buckets")
@@ -185,9 +185,13 @@ class _Making:
         }
         if str(given.get("max_ahead", "")).isdecimal():
             given["max_ahead"] = int(given["max_ahead"])
-        for name in ("lives", "unique"):
+        for name in ("lives", "unique", "update_key"):
             if name in options:
-                given[name] = tuple(part.strip() for part in options[name].split(","))
+                given[name] = tuple(part.strip() for part in options[name].split(",") if part.strip())
+        if statement.update_key is not None:
+            if "update_key" in given:
+                raise _at(statement, "update_key", "The update key is given twice.", "leave one of them out")
+            given["update_key"] = statement.update_key
         if "progress" in options:
             given["progress"] = _progress(statement, statement.options["progress"])
         source = self.source(statement, options)

@@ -36,13 +36,16 @@ class StreamProperties:
     """No element lives longer than so many ticks; None where there is no such bound."""
     unique: frozenset[str] | None = None
     """These attributes by themselves tell any two elements apart, whenever they start; null equals nothing here."""
+    update_key: frozenset[str] | None = None
+    """Each element updates the one before it that is equal in these attributes, so that only the newest matters (an
+    update stream); without attributes, each updates the one before it. None where all elements matter."""
 
     def __post_init__(self) -> None:
         """Promises are truth values, a set of names and numbers of ticks."""
         for name in ("ordered", "strictly_ordered", "insert_only", "deterministic_ties"):
             if not isinstance(getattr(self, name), bool):
                 raise StreamError(f"{name} is True or False.", got=repr(getattr(self, name))[:200])
-        for key in (self.key, self.unique):
+        for key in (self.key, self.unique, self.update_key):
             if key is not None and (isinstance(key, str) or not all(isinstance(k, str) for k in _each(key))):
                 raise StreamError("A key is a set of names of columns.", got=repr(key)[:200], hint="frozenset({'k'})")
         for name in ("max_disorder", "lifetime"):
@@ -66,6 +69,9 @@ class StreamProperties:
             words.append(f"key ({', '.join(sorted((called or {}).get(name, name) for name in self.key))})")
         elif self.unique is not None:
             words.append(f"unique ({', '.join(sorted((called or {}).get(name, name) for name in self.unique))})")
+        if self.update_key is not None:
+            by = ", ".join(sorted((called or {}).get(name, name) for name in self.update_key))
+            words.append(f"updates by ({by})" if by else "each updates the one before")
         if self.deterministic_ties:
             words.append("deterministic ties")
         words.append(f"lifetime <= {self.lifetime} ticks" if self.lifetime is not None else "unbounded lifetime")

@@ -20,6 +20,7 @@ from penstock.model.time import Domain
 from penstock.plan.expressions import AggregateCall
 from penstock.plan.integrity import check_column
 from penstock.plan.node import Unary
+from penstock.plan.update_nodes import window_queue_below
 from penstock.plan.windows import AnyWindow, LandmarkWindow, PartitionedWindow, SlideByTupleWindow, SlidingWindow
 
 WINDOW_FIELDS = ("wid", "window_start", "window_end")
@@ -53,6 +54,12 @@ def _in_words(keys: tuple[str, ...], aggregates: tuple[AggregateCall, ...], belo
     return said, ", ".join(below[key].words or key for key in keys)
 
 
+def _updated_by(below: StreamProperties, keys: tuple[str, ...]) -> frozenset[str] | None:
+    """What results update each other by: their groups, if these keep the update key of the input (UpStream, 3.2)."""
+    updates = below.update_key is not None and below.update_key <= set(keys)
+    return frozenset(keys) if updates else None
+
+
 @dataclass(frozen=True)
 class WindowAggregate(Unary):
     """One row per window and group: the window's id and bounds, the group's keys, the aggregates."""
@@ -80,21 +87,23 @@ class WindowAggregate(Unary):
     def properties(self) -> StreamProperties:
         """Windows close in order, all groups of one window together; without groups, each window once.
 
-        Each partition of a partitioned window counts for itself, so there is no order among them, and groups of which
-        something is promised alone are ahead of the others; rows that tie in a slide-by-tuple window each bring a
-        result with the same id, so it is no key.
+        Each partition of a partitioned window counts for itself, so there is no order among them, groups of which
+        something is promised alone are ahead of the others, and keys of a queue overtake each other; rows that tie in a
+        slide-by-tuple window each bring a result with the same id, so it is no key.
         """
         ordered = not isinstance(self.window, PartitionedWindow) and not (self.keys and self.input.speaks_of_groups)
+        ordered = ordered and window_queue_below(self) is None
         ties = isinstance(self.window, SlideByTupleWindow)
         one_each = isinstance(self.window, SlidingWindow | LandmarkWindow) and not self.keys
         return StreamProperties(
             ordered=ordered,
-            strictly_ordered=one_each,
-            deterministic_ties=one_each,
+            strictly_ordered=one_each and ordered,
+            deterministic_ties=one_each and ordered,
             key=None if ties else frozenset({"wid", *self.keys}),
             unique=frozenset({str(self.schema.time), *self.keys}) if isinstance(self.window, SlidingWindow) else None,
             max_disorder=0 if ordered else None,
             lifetime=self.schema.lifetime,
+            update_key=_updated_by(self.input.properties, self.keys),
         )
 
     @property
@@ -132,7 +141,10 @@ class GroupAggregate(Unary):
     @cached_property
     def properties(self) -> StreamProperties:
         """Groups are complete in any order, each once."""
-        return StreamProperties(key=frozenset(self.keys), unique=frozenset(self.keys), lifetime=1)
+        keys = frozenset(self.keys)
+        return StreamProperties(
+            key=keys, unique=keys, lifetime=1, update_key=_updated_by(self.input.properties, self.keys)
+        )
 
     @property
     def label(self) -> str:

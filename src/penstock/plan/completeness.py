@@ -13,9 +13,11 @@ from collections.abc import Callable
 
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.plan.nodes import (
+    Conflate,
     Distinct,
     Lookup,
     Merge,
+    Newest,
     Node,
     Project,
     RowNumber,
@@ -49,7 +51,7 @@ def _above(node: Node, latest: int) -> int | None:
     if node.schema.lives is not None or any(below.schema.lives is not None for below in node.inputs):
         return None
     match node:
-        case Select() | Lookup() | Unnest() | Union() | Distinct() | Merge():
+        case Select() | Lookup() | Unnest() | Union() | Distinct() | Merge() | Newest() | Conflate():
             return latest
         case Project():
             return latest if node.keeps_time else None

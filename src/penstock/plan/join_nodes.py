@@ -218,7 +218,21 @@ class Join(Node):
             unique = renamed_all(self.left.properties.unique, called[0])
         elif self.once[1] and not self.keeps_left:
             unique = renamed_all(self.right.properties.unique, called[1])
-        return StreamProperties(unique=unique, lifetime=self.schema.lifetime)
+        updated_by = renamed_all(self._update_key(), called[0])
+        return StreamProperties(unique=unique, lifetime=self.schema.lifetime, update_key=updated_by)
+
+    def _update_key(self) -> frozenset[str] | None:
+        """What results update each other by, in columns of the left: the keys of both, which are equal (UpStream, 3.2).
+
+        Rows of the left with the latest of the right are updates if they were; so are those that have a partner.
+        """
+        left, right = (side.properties.update_key for side in self.inputs)
+        if left is None or self.keeps_right:
+            return None
+        if not self.is_of_pairs or isinstance(self.near, Latest):
+            return left
+        met = {one: other for one, other in self.equal if one in left and other in (right or ())}
+        return left if right is not None and met.keys() == left and {*met.values()} == right else None
 
     @cached_property
     def once(self) -> tuple[bool, bool]:

@@ -130,6 +130,7 @@ class Lookup(Unary):
     def properties(self) -> StreamProperties:
         """Order stays; where a row may meet several, what told it from others does not."""
         below = self.input.properties
+        below = replace(below, update_key=renamed_all(below.update_key, self.called))
         if self.is_of_pairs:
             return replace(below, strictly_ordered=False, deterministic_ties=False, key=None, unique=None)
         return replace(below, key=renamed_all(below.key, self.called), unique=renamed_all(below.unique, self.called))

@@ -2,8 +2,8 @@
 
 A node says what is computed, never how. A node that does not fit its inputs cannot be made (`integrity`). What every
 node is, is in `node`, aggregation in `aggregate_nodes`, numbering in `rank_nodes`, joins in `join_nodes`, joins with
-tables in `lookup_nodes`, how long events live in `lived_nodes`, elements of arrays in `unnest_node`; whoever uses nodes
-finds all of them here.
+tables in `lookup_nodes`, how long events live in `lived_nodes`, what is newest in `update_nodes`, elements of arrays in
+`unnest_node`; whoever uses nodes finds all of them here.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from penstock.plan.multi_nodes import MultiJoin
 from penstock.plan.node import Nary, Node, SameColumns, Unary
 from penstock.plan.rank_nodes import RowNumber
 from penstock.plan.unnest_node import Unnest
+from penstock.plan.update_nodes import Conflate, Newest
 
 __all__ = [
-    "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Distinct", "Ends", "GroupAggregate", "Join", "Lookup", "Merge",
-    "MultiJoin", "Nary", "Node", "NumberRows", "Project", "RowNumber", "Select", "Settle", "Source", "Unary", "Union",
-    "Unnest",
-    "WindowAggregate", "window_fields",
+    "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Conflate", "Distinct", "Ends", "GroupAggregate", "Join", "Lookup",
+    "Merge", "MultiJoin", "Nary", "Newest", "Node", "NumberRows", "Project", "RowNumber", "Select", "Settle", "Source",
+    "Unary", "Union", "Unnest", "WindowAggregate", "window_fields",
 ]  # fmt: skip
 ROW_NUMBER = "row_num"
 
@@ -128,7 +128,10 @@ class NumberRows(Unary):
         if self.keeps_time:
             return self.input.properties
         number = frozenset({ROW_NUMBER})
-        return StreamProperties(ordered=True, strictly_ordered=True, key=number, unique=number, max_disorder=0)
+        updated_by = self.input.properties.update_key
+        return StreamProperties(
+            ordered=True, strictly_ordered=True, key=number, unique=number, max_disorder=0, update_key=updated_by
+        )
 
 
 @dataclass(frozen=True)
@@ -214,6 +217,11 @@ class Project(Unary):
         return self.keeps_time
 
     @cached_property
+    def first_names(self) -> dict[str, str]:
+        """The name, the first if there are several, under which people see each column that comes out as it is."""
+        return {e.name: n for n, e in reversed(self.columns) if isinstance(e, Column) and n not in self.hidden}
+
+    @cached_property
     def properties(self) -> StreamProperties:
         """Order stays; a key stays if all of it is still there, and so does what is unique, hidden or not."""
         below = self.input.properties
@@ -227,6 +235,7 @@ class Project(Unary):
             below,
             key=frozenset(renamed[k] for k in key) if kept and key is not None else None,
             unique=renamed_all(below.unique, called),
+            update_key=renamed_all(below.update_key, self.first_names),
         )
 
     @property
@@ -280,7 +289,7 @@ class Distinct(SameColumns):
         """All visible columns together are a key; stretches of time come when they are known, whenever they began."""
         key = frozenset(f.name for f in self.schema.visible)
         if self.schema.lives is not None:
-            return StreamProperties(key=key, lifetime=None)
+            return StreamProperties(key=key, lifetime=None, update_key=self.input.properties.update_key)
         return replace(self.input.properties, key=key)
 
     @property

@@ -32,6 +32,7 @@ from penstock.plan.join_nodes import Latest
 from penstock.plan.kept import Kept
 from penstock.plan.nodes import (
     AlterLifetime,
+    Conflate,
     Distinct,
     Ends,
     GroupAggregate,
@@ -39,6 +40,7 @@ from penstock.plan.nodes import (
     Lookup,
     Merge,
     MultiJoin,
+    Newest,
     Node,
     NumberRows,
     Project,
@@ -56,6 +58,7 @@ from penstock.plan.read_columns import read_below
 from penstock.plan.rules.multiway import candidates
 from penstock.plan.rules.narrow import narrowed
 from penstock.plan.stages import Exchange, exchanges, why_uncut
+from penstock.plan.update_nodes import window_queue_below
 from penstock.plan.useful import EVERY, Useful, useful_below
 from penstock.plan.windows import SlidingWindow
 
@@ -75,6 +78,7 @@ TakenUp = Callable[[Choice], Choice]
 """The choice for a node, given the state that is there of it."""
 WHOLE = "whole groups"
 SORTED = "sorted windows"
+MARKED = "marked windows"
 OA_JOIN, AS_OF_JOIN, M_JOIN = "OA-Join", "As-of join", "MJoin"
 HASH_LOOKUP, VERSION_LOOKUP = "hash lookup", "version lookup"
 
@@ -201,6 +205,8 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
     match node:
         case Source():
             return Decision(runs, BY_ROW, "late rows judged one by one as they arrive")
+        case WindowAggregate() if window_queue_below(node) is not None:
+            return Decision(runs, MARKED, "windows that the queue below opens and closes, whole ones alone")
         case WindowAggregate(window=SlidingWindow()):
             choice = taken_up(_chosen(choose_aggregate(node, catalog, volume), aggregate, node))
             return Decision(runs, choice.name, _holistic(node, catalog), choice)
@@ -217,6 +223,11 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, algorithm, f"{why}; events by slices of time, given up when they are final")
         case Union():
             return Decision(runs, "Meld", "Meld, rows pass at once")
+        case Newest():
+            kept = "the newest row of each key is kept" if node.lives else "of each key the newest time is kept"
+            return Decision(runs, "Newest", f"{kept}; rows pass at once unless they are older")
+        case Conflate():
+            return Decision(runs, "update queue", _drained(node))
         case RowNumber():
             return Decision(runs, SORTED, "rows held until their window is complete, then sorted as columns")
         case Join(near=Latest()):
@@ -235,6 +246,13 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, type(node).__name__, "pipelined, rows or Arrow")
         case _:
             return Decision(runs, type(node).__name__)
+
+
+def _drained(node: Conflate) -> str:
+    """Who decides how many rows come out of an update queue."""
+    if node.budget is not None:
+        return f"{node.budget} rows at a time"
+    return "as many rows at a time as their cost allows, which is measured"
 
 
 def _more(node: Join) -> Iterator[str]:

@@ -57,7 +57,7 @@ class Unnest(Unary):
     @cached_property
     def properties(self) -> StreamProperties:
         """Elements of a row start together, and no column tells them apart."""
-        return replace(self.input.properties, strictly_ordered=False, key=None)
+        return replace(self.input.properties, strictly_ordered=False, key=None, update_key=None)
 
     @property
     def label(self) -> str:

@@ -15,10 +15,12 @@ from math import gcd
 from penstock.plan.monotone import turns
 from penstock.plan.nodes import (
     AlterLifetime,
+    Conflate,
     Ends,
     GroupAggregate,
     Lookup,
     Merge,
+    Newest,
     Node,
     Project,
     RowNumber,
@@ -51,6 +53,8 @@ def useful_below(node: Node, above: Useful) -> Useful:
         case Project() if node.maps_time:
             return turns(dict(node.columns)[node.time])
         case Select() | Project() | Lookup() | Unnest() | Union() | Merge() | Ends() | GroupAggregate():
+            return above
+        case Conflate() | Newest():
             return above
         case _:
             return EVERY

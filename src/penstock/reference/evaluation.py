@@ -42,12 +42,14 @@ from penstock.model.tdb import TDB, Event
 from penstock.model.time import END_OF_TIME
 from penstock.plan.nodes import (
     AlterLifetime,
+    Conflate,
     Distinct,
     Ends,
     GroupAggregate,
     Join,
     Lookup,
     Merge,
+    Newest,
     Node,
     NumberRows,
     Project,
@@ -64,6 +66,7 @@ from penstock.reference.events import Life, Placed, altered, come_to, end_of, mo
 from penstock.reference.joins import join, looked_up
 from penstock.reference.ranks import row_numbers
 from penstock.reference.scalars import Functions, same_row, value_of
+from penstock.reference.updates import conflated, newest
 from penstock.reference.windows import extents
 
 Arrival = tuple[str, Row | Insert | Adjust]
@@ -161,6 +164,10 @@ class _Evaluator:
             case Union():
                 both = [item for branch in node.branches for item in self.rows(branch, late_too=late_too)]
                 return sorted(both, key=lambda item: item.place)  # stable: one row in two branches comes in their order
+            case Newest():
+                return newest(node, [self.rows(branch, late_too=late_too) for branch in node.branches])
+            case Conflate():
+                return conflated(node, self.rows(node.input, late_too=late_too))
             case Merge():
                 return self._merged(node)
             case Settle():

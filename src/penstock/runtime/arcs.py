@@ -5,6 +5,9 @@ it, with the bound that was promised up to there. An element is held until the l
 the same for one consumer and for fifty. A result is taken by whoever asks for it, and so is the end of an arc as well:
 its *outlet*.
 
+An arc into a *conflate* (`operators.queues.conflate`) has a queue of its own: what was given is taken up at once, and
+waits there until the consumer has time. The queue is kept with the operator's state, so that a snapshot has it.
+
 A query that joins a graph at work has not seen what came before. Its outlet says from which time on its results are
 complete, and gives none that start before it.
 """
@@ -19,10 +22,12 @@ from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, last_bound
 from penstock.model.interleaved import Interleaved
 from penstock.model.time import MIN_TICK
+from penstock.operators.queues.conflate import ConflateOperator
 from penstock.plan.useful import EVERY, Useful
+from penstock.runtime.pacing import Pacing
 
 if TYPE_CHECKING:
-    from penstock.runtime.graph import GraphNode
+    from penstock.runtime.graph_node import GraphNode
 
 Given = Batch | Punctuation | Interleaved
 """What goes from operator to operator."""
@@ -114,6 +119,34 @@ class Arc:
         producer.arcs.remove(self)
         buffer = producer.buffer
         buffer.forget(min([arc.head for arc in producer.arcs], default=buffer.end))
+
+
+class QueuedArc(Arc):
+    """An arc whose elements wait for their consumer in a queue that may pass some of them over."""
+
+    __slots__ = ("pacing",)
+
+    def __init__(self, producer: GraphNode, consumer: GraphNode, port: int, pacing: Pacing) -> None:
+        """`pacing` says how many rows the consumer is given at a time."""
+        super().__init__(producer, consumer, port)
+        self.pacing = pacing
+
+    @property
+    def operator(self) -> ConflateOperator:
+        """What has the queue."""
+        assert self.consumer is not None
+        operator = self.consumer.operator
+        assert isinstance(operator, ConflateOperator)
+        return operator
+
+    def take_up(self, now: int) -> None:
+        """Put what was given into the queue."""
+        assert self.consumer is not None
+        for element in self._take_all():
+            if isinstance(element, Interleaved):
+                self.hear(element.said)
+            self.consumer.count_in(element)
+            self.operator.put(element, now)
 
 
 class Outlet(Arc):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -32,11 +33,13 @@ from penstock.operators.progress.promises import GroupPromises
 from penstock.operators.progress.several import AttributeEntry, SeveralTracker
 from penstock.operators.progress.several_ingest import SeveralByBatch, SeveralByRow
 from penstock.operators.progress.trackers import tracker_for
+from penstock.operators.queues.conflate import ConflateOperator
 from penstock.operators.relational.alter import AlterOperator, Lifetime
 from penstock.operators.relational.distinct import DistinctOperator
 from penstock.operators.relational.ends import EndsOperator
 from penstock.operators.relational.mapped import Mapped
 from penstock.operators.relational.meld import MeldOperator
+from penstock.operators.relational.newest import NewestOperator
 from penstock.operators.relational.number import NumberOperator
 from penstock.operators.relational.project import ProjectBySeveral, ProjectOperator
 from penstock.operators.relational.select import SelectOperator
@@ -52,6 +55,7 @@ from penstock.plan.expressions import AggregateCall, Column, Expression, always_
 from penstock.plan.monotone import rises_with_all
 from penstock.plan.nodes import (
     AlterLifetime,
+    Conflate,
     Distinct,
     Ends,
     GroupAggregate,
@@ -59,6 +63,7 @@ from penstock.plan.nodes import (
     Lookup,
     Merge,
     MultiJoin,
+    Newest,
     NumberRows,
     Project,
     RowNumber,
@@ -78,6 +83,7 @@ from penstock.runtime.column_functions import column_function, made_column
 from penstock.runtime.column_scalars import ColumnFunction, NotColumnar
 from penstock.runtime.join_building import build_join
 from penstock.runtime.multi_joins import multi_join
+from penstock.runtime.queue_building import queue_of
 from penstock.runtime.ranking import row_number_operator
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
 
@@ -113,6 +119,11 @@ class Builder:
                 return UnnestOperator(node.schema, column, node.kept, outer=node.outer, place=node.place)
             case Union(branches=branches):
                 return MeldOperator(node.schema, len(branches), [b.schema for b in branches])
+            case Newest(branches=branches):
+                schemas = [b.schema for b in branches]
+                return NewestOperator(node.schema, len(branches), schemas, node.key, node.ties)
+            case Conflate():
+                return ConflateOperator(node.schema, partial(queue_of, node))
             case Merge():
                 return self._merge(node)
             case Ends():
@@ -269,7 +280,7 @@ class Builder:
         window = node.window
         if not isinstance(window, SlidingWindow):
             raise UnsupportedError("There is no operator for this kind of window.", where=node.label)
-        grouping = self._grouping(node)
+        grouping = self.grouping(node)
         sliding = Sliding(window.range, window.slide, window.origin)
         match algorithm:
             case cost.WID:
@@ -284,7 +295,7 @@ class Builder:
 
     def group_aggregate(self, node: GroupAggregate, useful: tuple[int, int] = EVERY) -> GroupAggregateOperator:
         """The operator of an aggregate of whole groups, whose greatest time is one more aggregate."""
-        grouping, schema = self._grouping(node), node.input.schema
+        grouping, schema = self.grouping(node), node.input.schema
         time = schema[schema.time].type
         timed = replace(
             grouping,
@@ -297,7 +308,8 @@ class Builder:
         passing = {key: at for at, key in enumerate(node.keys) if key in known}
         return GroupAggregateOperator(node.schema, timed, lead, useful, passing)
 
-    def _grouping(self, node: WindowAggregate | GroupAggregate) -> Grouping:
+    def grouping(self, node: WindowAggregate | GroupAggregate) -> Grouping:
+        """Its keys and arguments among the columns of its input, and what is computed of them."""
         schema = node.input.schema
         return Grouping(
             schema,

@@ -11,131 +11,37 @@ The graph of one plan is a tree, with the identities of the plan. `shared_graph`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from penstock.errors import InternalError
 from penstock.model.batch import Batch
-from penstock.model.elements import Punctuation, last_bound, linear
-from penstock.model.interleaved import Interleaved
-from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.elements import linear
+from penstock.model.time import END_OF_TIME
 from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
 from penstock.operators.state import MemoryPages, Pages, open_snapshot, seal_snapshot
 from penstock.plan.fingerprint import describe
 from penstock.plan.identity import identities
-from penstock.plan.nodes import Node, Source
+from penstock.plan.nodes import Conflate, Source
 from penstock.plan.physical import Physical
+from penstock.plan.planner import MARKED
 from penstock.plan.repeated import repeated
-from penstock.runtime.arcs import Arc, Buffer, Given, Outlet, Result
+from penstock.runtime.arcs import Arc, Given, Outlet, QueuedArc, Result
 from penstock.runtime.builder import Builder
+from penstock.runtime.graph_node import GraphNode, Statistics
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
+from penstock.runtime.marked_growing import grown_over_windows
+from penstock.runtime.pacing import Pacing
 from penstock.runtime.taking_up import check_snapshot
 
+__all__ = ["Graph", "GraphNode", "QueryGraph", "Side", "Statistics"]
 Side = Callable[[str, str | None, Rejected], None]
 
 
 def _nobody(stream: str, operator: str | None, rejected: Rejected) -> None:
     raise InternalError("Rows that leave the graph are kept nowhere.", where=operator or stream)
-
-
-@dataclass
-class Statistics:
-    """What has gone through an operator."""
-
-    rows_in: int = 0
-    rows_out: int = 0
-    punctuations_in: int = 0
-    punctuations_out: int = 0
-    failed: int = 0
-
-
-@dataclass(eq=False)
-class GraphNode:
-    """An operator, the buffer that it gives into, and the arcs from and to it."""
-
-    plan: Node
-    operator: Operator
-    identity: str
-    """What its state is kept under."""
-    stream: str | None = None
-    statistics: Statistics = field(default_factory=Statistics)
-    buffer: Buffer = field(default_factory=Buffer)
-    arcs: list[Arc] = field(default_factory=list)
-    """Who takes its output."""
-    inputs: list[Arc] = field(default_factory=list)
-    """What it takes, in the order of its ports."""
-    promised: int = MIN_TICK
-    """The linear bound that it gave last."""
-    last_given: int = MIN_TICK
-    """Results that start up to here were given already, or may not be complete; of operators that keep it."""
-    keeps_last: bool = False
-    how: str = ""
-    """How the operator runs and why, for `explain`."""
-    does: str = ""
-    """What it does in words, where that is not what its plan says."""
-
-    @property
-    def label(self) -> str:
-        """What the operator does, in words."""
-        return self.does or self.plan.label
-
-    @property
-    def consumer(self) -> tuple[GraphNode, int] | None:
-        """The only operator that takes its output, and on which port; None if there is none, or another taker."""
-        if len(self.arcs) == 1 and (consumer := self.arcs[0].consumer) is not None:
-            return consumer, self.arcs[0].port
-        return None
-
-    def take_in(self, port: int, element: Given) -> Outputs:
-        """Give the operator an element of an input."""
-        if isinstance(element, Batch):
-            self.statistics.rows_in += len(element)
-            return self.operator.process(port, element)
-        if isinstance(element, Interleaved):
-            self.statistics.rows_in += element.size
-            self.statistics.punctuations_in += len(element.said)
-            return self.operator.interleave(port, element)
-        self.statistics.punctuations_in += 1
-        return self.operator.punctuate(port, element)
-
-    def give(self, element: Given) -> int:
-        """Hold an element that the operator has given, for everybody who takes its output; how many are held of it."""
-        if isinstance(element, Interleaved):
-            self.statistics.rows_out += element.size
-            if self.keeps_last:
-                self._keep_last(element.batch)
-            self.count_punctuation(element.said)
-        elif isinstance(element, Batch):
-            self.statistics.rows_out += len(element)
-            if self.keeps_last:
-                self._keep_last(element)
-        else:
-            self.count_punctuation((element,))
-        return self.hold(element)
-
-    def _keep_last(self, batch: Batch) -> None:
-        if len(batch):
-            self.last_given = max(self.last_given, int(batch.times().max()))
-
-    def count_punctuation(self, said: Sequence[Punctuation]) -> None:
-        """The operator has given these."""
-        self.statistics.punctuations_out += len(said)
-        bound = last_bound(said, self.operator.schema.time)
-        if bound is not None:
-            self.promised = bound
-
-    def hold(self, element: Given) -> int:
-        """The same, uncounted. Results are held one after the other, as they are taken."""
-        if not self.arcs:
-            return 0
-        before = len(self.buffer.elements)
-        if isinstance(element, Interleaved) and any(isinstance(arc, Outlet) for arc in self.arcs):
-            self.buffer.elements.extend(element.elements())
-        else:
-            self.buffer.elements.append(element)
-        return len(self.buffer.elements) - before
 
 
 class Graph:
@@ -149,6 +55,10 @@ class Graph:
         """The readings of each stream; the first one speaks for the stream."""
         self.waiting: list[Outlet] = []
         """Outlets of which something was to be taken, in the order in which it came."""
+        self.queued: list[QueuedArc] = []
+        """The arcs with queues of their own, those that are nearer to the results first."""
+        self.clock: Callable[[], int] = lambda: 0
+        """What time it is, in microseconds, for queues."""
         self.side: Side = _nobody
         """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
 
@@ -166,9 +76,16 @@ class Graph:
             readings.insert(0 if not node.by_arrival else len(readings), made)
         return made
 
-    @staticmethod
-    def _join(producer: GraphNode, consumer: GraphNode, port: int) -> None:
-        consumer.inputs.append(Arc(producer, consumer, port))
+    def join(self, producer: GraphNode, consumer: GraphNode, port: int) -> None:
+        """An arc between two nodes; into a conflate, one with a queue."""
+        plan = consumer.plan
+        if isinstance(plan, Conflate):
+            pacing = Pacing(plan.max_staleness, plan.budget)
+            arc = QueuedArc(producer, consumer, port, pacing)
+            consumer.inputs.append(arc)
+            self.queued = [each for node in self.nodes for each in node.inputs if isinstance(each, QueuedArc)]
+        else:
+            consumer.inputs.append(Arc(producer, consumer, port))
 
     # Running
 
@@ -213,11 +130,18 @@ class Graph:
         for node in [node for node in self.nodes if node.operator.is_ticked]:
             yield from self._run(node, node.operator.tick(now))
 
+    def release(self, arc: QueuedArc, most: int) -> Iterator[None]:
+        """Let at most so many rows of a queue go on, with a halt whenever something has come out."""
+        assert arc.consumer is not None
+        yield from self._run(arc.consumer, arc.operator.release(self.clock(), most))
+
     def hand_on(self, node: GraphNode, element: Given) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
         self._came_out(node.arcs, node.hold(element))
         for arc in node.arcs:
-            if arc.consumer is not None:
+            if isinstance(arc, QueuedArc):
+                arc.take_up(self.clock())
+            elif arc.consumer is not None:
                 self.emit(arc.consumer, arc.consumer.take_in(arc.port, arc.take()))
 
     def _run(self, node: GraphNode, outputs: Outputs) -> Iterator[None]:
@@ -227,6 +151,10 @@ class Graph:
             top = path[-1]
             if isinstance(top, Arc):
                 consumer = top.consumer
+                if isinstance(top, QueuedArc):
+                    top.take_up(self.clock())
+                    path.pop()
+                    continue
                 if consumer is None or not top.unread:
                     path.pop()
                 else:
@@ -315,21 +243,28 @@ class QueryGraph(Graph):
         self._walked: list[GraphNode] = []
         """What runs each node of the plan, in the order in which it walks."""
         self._identities = [each.identity for each in planned.walk()]
-        self.outlet = Outlet(self._grown(planned))
+        self.outlet = Outlet(self.grown(planned))
 
-    def _grown(self, planned: Physical) -> GraphNode:
+    def grown(self, planned: Physical) -> GraphNode:
         """A node and all below it; consumers come before those that feed them."""
         key = self._keys.get(id(planned), "")
         found = self._known.get(key)
         if found is not None:
             self._walk_again(found)
             return found
-        made = self._add(planned, self.builder.operator(planned), planned.identity)
-        self._walked.append(made)
+        if planned.algorithm == MARKED:
+            return grown_over_windows(self, planned)
+        made = self.add(planned, self.builder.operator(planned), planned.identity)
         if key:
             self._known[key] = made
         for port, below in enumerate(planned.inputs):
-            self._join(self._grown(below), made, port)
+            self.join(self.grown(below), made, port)
+        return made
+
+    def add(self, planned: Physical, operator: Operator, identity: str, *, stands_for: int = 1) -> GraphNode:
+        """A node of its own, which runs a node of the plan, or so many of them one below the other."""
+        made = self._add(planned, operator, identity)
+        self._walked += [made] * stands_for
         return made
 
     def _walk_again(self, node: GraphNode) -> None:

@@ -15,13 +15,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from enum import Enum
+from typing import Generic, Literal, TypeVar
 
 from penstock.runtime.polled import IDLE, PolledItems
 
 T = TypeVar("T")
+U = TypeVar("U")
+OtherWork = Literal["now", "later", "none"]
+"""Whether whoever pulls has something else to do, when it has pulled everything that there is."""
 LIMIT = 1024
 PAUSE = 0.01
 """So many seconds pass before sources that are idle are asked again."""
@@ -35,6 +39,12 @@ class Exhausted:
     """A source has no more items, or failed."""
 
     error: BaseException | None = None
+
+
+class Leisure(Enum):
+    """There is nothing to take, and time for something else."""
+
+    LEISURE = "leisure"
 
 
 class _End:
@@ -75,6 +85,8 @@ class Pulling(Generic[T]):
         self.is_done = False
         """Whether every source has ended, and this was noticed."""
         self._full = 0
+        self.other_work: Callable[[], OtherWork] = lambda: "none"
+        """Asked before sources are waited for: as long as there is other work now, that is told instead."""
 
     def add(self, name: str, source: Iterable[T], ahead: int | None = LIMIT) -> bool:
         """Begin to read a source, of which so many items may be read ahead; one without that is at rest.
@@ -156,6 +168,12 @@ class Pulling(Generic[T]):
 
     def __iter__(self) -> Iterator[tuple[str, T | Exhausted]]:
         """Every item, with the name of its source, whenever one is idle, and at last that the source is exhausted."""
+        for name, item in self.turns():
+            if not isinstance(item, Leisure):
+                yield name, item
+
+    def turns(self) -> Iterator[tuple[str, T | Exhausted | Leisure]]:
+        """The same and, without a name, that there is leisure for other work."""
         while not self._has_ended():
             found = False
             for lane in list(self._lanes.values()):
@@ -175,8 +193,26 @@ class Pulling(Generic[T]):
                 continue
             if self._halted:
                 self._leave_silent()
+            elif self.other_work() == "now":
+                yield "", Leisure.LEISURE
             else:
                 self._wait()
+
+    def more(self, name: str, kind: type[U], most: int) -> list[U]:
+        """What else a live source has given, as long as it is of a kind: it is taken at once, out of turn."""
+        lane = self._lanes.get(name)
+        found: list[U] = []
+        if lane is None or lane.items is not None or isinstance(lane.source, Sequence):
+            return found
+        while lane.ready and len(found) < most and not lane.stopped:
+            item = lane.ready[0]
+            if not isinstance(item, kind):
+                break
+            found.append(item)
+            lane.ready.popleft()
+        if found and self._full:
+            self._wake()
+        return found
 
     def _has_ended(self) -> bool:
         with self._changed:
@@ -232,7 +268,8 @@ class Pulling(Generic[T]):
             self._idle = True
             if not (self._halted or self._has_something()):
                 self._changed.notify_all()  # whoever waits for that
-                self._changed.wait(PAUSE if any(lane.is_polled for lane in self._lanes.values()) else None)
+                asks = any(lane.is_polled for lane in self._lanes.values()) or self.other_work() != "none"
+                self._changed.wait(PAUSE if asks else None)
             self._idle = False
 
     def _pull(self, lane: _Lane[T]) -> None:

@@ -34,6 +34,7 @@ from penstock.plan.identity import canonical, digest
 from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, Unnest, WindowAggregate, window_fields
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
+from penstock.plan.update_nodes import needs
 from penstock.plan.useful import EVERY, Useful, useful_below, useful_to_any
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.arcs import Arc, Outlet
@@ -159,7 +160,7 @@ class SharedGraph(Graph):
         known = self._keys.get(id(planned))
         if known is None or known[0] is not planned:
             below = [self._key(each) for each in planned.inputs]
-            known = planned, digest([canonical(planned.node), planned.algorithm, below])
+            known = planned, digest([canonical(planned.node), planned.algorithm, below, *needs(planned.node)])
             self._keys[id(planned)] = known
         return known[1]
 
@@ -176,7 +177,7 @@ class SharedGraph(Graph):
         else:
             made = self._add(planned, self.builder.operator(_for_anybody(planned)), key)
             for port, below in enumerate(planned.inputs):
-                self._join(self._grown(below), made, port)
+                self.join(self._grown(below), made, port)
         if isinstance(planned.node, Source):
             self._take_over(made)
         else:
@@ -234,7 +235,7 @@ class SharedGraph(Graph):
         face = FaceOperator(node.schema, operator.window, len(node.keys), wanted.results, places)
         made = self._add(planned, face, key)
         made.how = f"{planned.runs.value}: a face of the family below, made of its numbers"
-        self._join(family, made, 0)
+        self.join(family, made, 0)
         return made
 
     def _former_family(self, planned: Physical, node: WindowAggregate, key: str) -> GraphNode:
@@ -270,7 +271,7 @@ class SharedGraph(Graph):
         alike = replace(planned, node=replace(node, aggregates=()))
         made = self._add(alike, operator, digest([base, _named(measures, below)]))
         made.does = _in_words(node, measures)
-        self._join(self._grown(planned.inputs[0]), made, 0)
+        self.join(self._grown(planned.inputs[0]), made, 0)
         made.keeps_last, made.last_given = True, MIN_TICK if last is None else last
         self._families.setdefault(base, []).append(made)
         return made
@@ -320,6 +321,7 @@ class SharedGraph(Graph):
         self._families = {
             base: left for base, held in self._families.items() if (left := [n for n in held if n is not node])
         }
+        self.queued = [arc for arc in self.queued if arc.consumer is not node]
         for arc in node.inputs:
             arc.cut()
             self._let_go(arc.producer)

@@ -70,7 +70,7 @@ def restored(
             hint="start with the queries, by name, that were running when it was taken; others can join then",
         )
     made = SharedGraph(graph.builder)
-    made.side = graph.side
+    made.side, made.clock = graph.side, graph.clock
     try:
         kept = {*saved["operators"], *saved["faces"]}
         again = {name: made.as_kept(planned[name], kept) for name in saved["queries"]}

@@ -61,7 +61,7 @@ class StageGraph(Graph):
         for port, below in enumerate(planned.inputs):
             cut = below.exchange is not None and below.exchange.stage == self.stage > 1
             grown = self._stand_in(below, f"{planned.identity}<{port}") if cut else self._grown(below)
-            self._join(grown, made, port)
+            self.join(grown, made, port)
         return made
 
     def _stand_in(self, planned: Physical, identity: str) -> GraphNode:

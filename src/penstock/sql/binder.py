@@ -18,7 +18,8 @@ from penstock.errors import QueryError
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import Column, Expression, conjunction
 from penstock.plan.lookup_nodes import TableRows
-from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Select, Union
+from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Select
+from penstock.plan.rules.queue_windows import queued_windows
 from penstock.plan.rules.settle import settled
 from penstock.plan.rules.top_n import first_only
 from penstock.plan.typing import common_type
@@ -35,15 +36,7 @@ from penstock.sql.bind_window import WindowBinder
 from penstock.sql.clause import CLAUSE, ClauseNode, Form, WindowClause
 from penstock.sql.dialect import NESTING, room_to_recurse
 from penstock.sql.join_hints import hinted
-from penstock.sql.naming import (
-    is_named,
-    item_name,
-    projected,
-    refuse_twice,
-    shared_names,
-    starred,
-    unique,
-)
+from penstock.sql.naming import is_named, item_name, projected, refuse_twice, shared_names, starred, unique
 from penstock.sql.operands import Operand
 from penstock.sql.paths import parts_of, untangle
 from penstock.sql.predicates import source_of
@@ -53,6 +46,7 @@ from penstock.sql.scope import Relation, Scope
 from penstock.sql.subqueries import taken_apart
 from penstock.sql.tokens import check_shape, parse
 from penstock.sql.unions import aligned, time_at
+from penstock.sql.update_keys import check_updates, newest_match, united, with_aggregates
 from penstock.sql.window_functions import clause_of, window_call
 
 _NO_MEANING = {
@@ -64,7 +58,7 @@ MOST_STEPS = 2000
 
 def bind(sql: str, catalog: Catalog) -> Node:
     """The logical plan of a query."""
-    return settled(bind_view(sql, catalog))
+    return with_aggregates(queued_windows(settled(bind_view(sql, catalog))), sql)
 
 
 def bind_view(sql: str, catalog: Catalog) -> Node:
@@ -188,7 +182,7 @@ class _Binder:
         times = {time_at(side.schema) for side in sides}
         shared = times.pop() if len(times) == 1 else -1
         alike = [aligned(side, [f.name for f in first.visible], types, shared) for side in sides]
-        union = Union(tuple(x for side in alike for x in (side.branches if isinstance(side, Union) else (side,))))
+        union = united(alike, tree, self.reading)
         return self._without_duplicates(union, tree) if distinct else union
 
     # FROM
@@ -254,6 +248,7 @@ class _Binder:
             result = bind_grouping(self.catalog, scope, items, window, binder, tree)
         else:
             result = self._projection(items, scope, binder)
+        result = check_updates(result, tree, self.reading)
         distinct = self.reading.part(tree, "distinct")
         return result if distinct is None else self._without_duplicates(result, distinct)
 
@@ -288,7 +283,7 @@ class _Binder:
         plain = self._with_fields(tree, operands, where)
         alone = operands[0].tree if all(operand.is_table for operand in operands[1:]) else None
         scope, rest = JoinBinder(self.catalog, self.reading, operands).bind(plain)
-        scope.node = hinted(scope.node, tree, self.reading)
+        scope.node = newest_match(hinted(scope.node, tree, self.reading))
         return scope, rest, alone
 
     def _with_fields(self, tree: exp.Select, operands: list[Operand], where: exp.Expr | None) -> list[exp.Expr]:

@@ -1,6 +1,6 @@
 """Scripts: statements with semicolons between them, each read for what it is; their queries are bound later.
 
-    CREATE STREAM name [(column type, …)] WITH (option = 'value', …)
+    CREATE STREAM name [(column type, …)] [UPDATE KEY [(column, …)]] WITH (option = 'value', …)
     CREATE TABLE name [(column type, …)] [WITH (option = 'value', …)]
     CREATE [TEMPORARY] VIEW name AS SELECT …
     CREATE SINK name WITH (option = 'value', …)
@@ -59,6 +59,8 @@ class CreateStream(Statement):
     name: str
     columns: str | None
     options: Mapping[str, Option]
+    update_key: tuple[str, ...] | None = None
+    """The columns by which a row updates the one before; empty if each row does."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +143,12 @@ class _Reader:
         if self.tokens[0].token_type in _QUERIES:
             return QueryStatement(self.script, start, *self.query())
         if self.words("CREATE", "STREAM"):
-            return CreateStream(self.script, start, *self.relation("stream"))
+            name, columns = self.name("stream"), self.columns() if self.text() == "(" else None
+            key = self.update_key()
+            return CreateStream(self.script, start, name, columns, self.options(), key)
         if self.words("CREATE", "TABLE"):
-            return CreateTable(self.script, start, *self.relation("table"))
+            name, columns = self.name("table"), self.columns() if self.text() == "(" else None
+            return CreateTable(self.script, start, name, columns, self.options() if self.kind() is not None else {})
         if self.words("CREATE", "SINK"):
             return CreateSink(self.script, start, self.name("sink"), self.options())
         if any(self.words("CREATE", *kind, "VIEW") for kind in ((), ("TEMPORARY",), ("TEMP",))):
@@ -158,11 +163,23 @@ class _Reader:
             return InsertInto(self.script, start, *self.query(), target, is_path)
         raise self.error("This is no statement.", hint=_STATEMENTS)
 
-    def relation(self, of: str) -> tuple[str, str | None, dict[str, Option]]:
-        """The name of a stream or a table, its columns if they are told, and options."""
-        name = self.name(of)
-        columns = self.columns() if self.text() == "(" else None
-        return name, columns, self.options() if of == "stream" or self.kind() is not None else {}
+    def update_key(self) -> tuple[str, ...] | None:
+        """`UPDATE KEY (column, …)`, or without columns; None if it is not there."""
+        if not self.words("UPDATE"):
+            return None
+        if not self.words("KEY"):
+            raise self.error("KEY is expected here.", hint="write UPDATE KEY (column, …)")
+        found: list[str] = []
+        if self.text() == "(":
+            self.at += 1
+            while self.text() != ")":
+                found.append(self.name("column"))
+                if self.text() == ",":
+                    self.at += 1
+                elif self.text() != ")":
+                    raise self.error("')' is expected here.")
+            self.expect(")")
+        return tuple(found)
 
     def query(self) -> tuple[int, int]:
         """Where the query begins and ends that is the rest of the statement."""

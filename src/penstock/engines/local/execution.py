@@ -49,7 +49,12 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         sources = [n for n in plan.walk() if isinstance(n, Source)]
         self.streams = list(dict.fromkeys(s.name for s in sources))
         self.side = SideOutputs(late_schema(*(s.schema for s in sources)))
+        self._take_care()
+
+    def _take_care(self) -> None:
+        """The graph hands rows that leave it to whoever keeps them, and knows the time."""
         self.graph.side = self.side.take
+        self.graph.clock = self._now
 
     @property
     def label(self) -> str:
@@ -91,8 +96,8 @@ class LocalExecution(Hosting[Batch | Punctuation]):
                     hint="restore into a fresh q.execution()",
                 )
             if not self.lanes:
-                graph.side = self.side.take
                 self.graph, self.planned = graph, planned
+                self._take_care()
             elif runs_alike(planned, self.planned):
                 self.graph.restore(snapshot)
             else:

@@ -17,10 +17,11 @@ import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
+from penstock.engines.local.draining import Draining
 from penstock.engines.local.entrances import Entrances
 from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened, promise_of
 from penstock.errors import PenstockError, StreamError
@@ -37,12 +38,14 @@ from penstock.runtime.gate import Gate
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll
-from penstock.runtime.pulling import Exhausted, Pulling
+from penstock.runtime.pulling import Exhausted, Leisure, Pulling
 from penstock.runtime.side_outputs import Sides
 
 NOT_DECLARED = "punctuation of some groups that the stream has not declared: progress=pk.punctuated(…, per=[…])"
 Out = TypeVar("Out")
 """What comes out: elements, or elements with the query that they are of."""
+MANY = 1 << 16
+"""So many items are read ahead of live sources whose rows may be passed over."""
 MUCH = 1000
 """A run that is stopped leaves an element of which more rows than this have come out as it is."""
 
@@ -75,11 +78,16 @@ class Hosting(Entrances, Generic[Out]):
         self._finishing: bool | None = None
         self._gate = Gate()
         self._under_way: Iterator[None] | None = None
+        self._draining: Draining[Out] = Draining(self)
 
     @property
     @abstractmethod
     def label(self) -> str:
         """What is run, in errors."""
+
+    def _now(self) -> int:
+        """By whatever is the clock now."""
+        return self.clock()
 
     @abstractmethod
     def _drained(self) -> list[Out]:
@@ -97,6 +105,10 @@ class Hosting(Entrances, Generic[Out]):
                 pass
             self._under_way = None
             yield
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Nobody else touches the graph; an element may be under way."""
+        return self._gate.alone()
 
     def feed(self, stream: str, item: Item) -> list[Out]:
         """Take an item of a stream; what comes of it."""
@@ -176,10 +188,20 @@ class Hosting(Entrances, Generic[Out]):
             self.graph.end(stream)
             return self._collect()
 
+    def release(self, most: int | None = None) -> list[Out]:
+        """Let rows that wait in update queues go on, at most so many of each; what comes of it.
+
+        Those that went on before count as delivered. A `run` does this by itself.
+        """
+        with self._alone():
+            self._draining.by_hand(most)
+            return self._collect()
+
     def close(self) -> list[Out]:
         """End all streams; what comes of it. Every row that was read must be accounted for by then."""
         with self._alone():
             self.graph.close()
+            self._draining.by_hand(None)
             found = self._collect()
         self.settled.check(self.label)
         return found
@@ -217,10 +239,15 @@ class Hosting(Entrances, Generic[Out]):
             pulling.halt(at_rest=False)
         is_cut = bool(stopped())
         try:
-            for name, item in pulling if not is_cut else ():
-                yield from self._in_portions(self._steps_of(name, item), stopped)
-                between()
-                limit.check(self.settled, self.label, self.side.last)
+            for name, item in pulling.turns() if not is_cut else ():
+                if isinstance(item, Leisure):
+                    yield from self._draining.after(None, stopped)
+                else:
+                    taken = self._draining.together(name, item)
+                    yield from self._in_portions(self._steps_of(name, taken), stopped)
+                    between()
+                    limit.check(self.settled, self.label, self.side.last)
+                    yield from self._draining.after(name, stopped)
                 if self._under_way is not None:
                     return
                 if not is_cut and self._reading and stopped():
@@ -230,6 +257,7 @@ class Hosting(Entrances, Generic[Out]):
                 stopped()  # so that whoever stopped it knows that there was more
                 return
             yield from self._closed(stopped)
+            yield from self._draining.all(stopped)
             between()
         finally:
             self._pulling = None
@@ -241,6 +269,9 @@ class Hosting(Entrances, Generic[Out]):
         """The sources of all streams, open and to be pulled; those of streams that join from here on are added."""
         self._reading = {name: opened(name, sources) for name in self.streams}
         pulling = self._pulling = Pulling[Item | Poll](turn=1)
+        pulling.other_work = self._draining.work
+        if self.graph.queued:  # what waits for room would not make what waits in a queue newer
+            self._ahead = {name: max(ahead, MANY) for name, ahead in self._ahead.items()}
         for name, items in list(self._reading.items()):
             pulling.add(name, items, self._ahead.get(name.lower()))
         return pulling

@@ -14,14 +14,14 @@ from penstock.engines.base import check
 from penstock.engines.local.hosting import Hosting
 from penstock.engines.local.opening import Item, Opener, opened
 from penstock.engines.local.support import SUPPORT
-from penstock.errors import PenstockError, StreamError
+from penstock.errors import PenstockError, StreamError, UnsupportedError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation, is_whole
 from penstock.model.letters import late_schema
 from penstock.model.time import MIN_TICK
 from penstock.plan.catalog import Catalog
-from penstock.plan.nodes import Node, Source
+from penstock.plan.nodes import Conflate, Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.plan.rules.read_through import read_through
@@ -53,7 +53,7 @@ class SharedExecution(Hosting[Named]):
         super().__init__(catalog, bounds_in_place=bounds_in_place)
         self.graph = SharedGraph(self.builder)
         self.side = SidesByStream(lambda: self.graph.rejecting)
-        self.graph.side = self.side.take
+        self.graph.side, self.graph.clock = self.side.take, self._now
         self.receive: Callable[[str, Batch | Punctuation], None] | None = None
         """Who is given what comes out, while nobody else touches the graph; it is handed on afterwards as well."""
         self.lose: Callable[[str, PenstockError], None] | None = None
@@ -99,6 +99,7 @@ class SharedExecution(Hosting[Named]):
         """
         for plan in plans.values():
             check(plan, "in-process", SUPPORT)
+            _check_alone(plan)
         planned = {name: in_process(read_through(plan), self.builder.catalog) for name, plan in plans.items()}
         with self._alone():
             fresh = [source for plan in plans.values() for source in _sources(plan)]
@@ -228,6 +229,16 @@ class SharedExecution(Hosting[Named]):
             self._reads[name] += lane.read()
             lane.retire()
             self.lanes[name] = self._lane(name)
+
+
+def _check_alone(plan: Node) -> None:
+    """Refuse what shares its operators with nobody."""
+    queue = next((n for n in plan.walk() if isinstance(n, Conflate) and n.windows is not None), None)
+    if queue is not None:
+        raise UnsupportedError(
+            "Aggregates over a queue of windows are run for one query.", where=queue.label,
+            hint="query.start(sink), or conflate the stream without windows=…",
+        )  # fmt: skip
 
 
 def _sources(plan: Node) -> list[Source]:

@@ -8,6 +8,8 @@ from penstock.engines.base import Support, no
 from penstock.plan.nodes import Node, NumberRows, Source
 
 _LATER = "not yet on Spark: use the oracle (`penstock check`), or a sliding window"
+_UPDATES = "not yet on Spark: pk.Flow() without Spark, or declare the stream without update_key"
+_CONFLATE = "not yet on Spark: conflate in-process, pk.Flow() without Spark"
 
 BATCH: dict[str, Support] = {
     "select": Support("native filter"),
@@ -25,6 +27,9 @@ BATCH: dict[str, Support] = {
     "lives": Support("hosted: ends travel beside the rows"),
     "settle": Support("hosted: events held by slices of time until they are final"),
     "altered lifetimes": Support("hosted, stateless"),
+    "newest": no(_UPDATES),
+    "conflate": no(_CONFLATE),
+    "conflated windows": no(_CONFLATE),
     "distinct": Support("native dropDuplicates per instant"),
     "top-n": Support("hosted, spread by what is partitioned by"),
     "row numbers": no(

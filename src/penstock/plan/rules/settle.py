@@ -16,7 +16,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from penstock.errors import UnsupportedError
-from penstock.plan.nodes import AlterLifetime, Merge, Node, NumberRows, Project, Select, Settle, Source, Union, Unnest
+from penstock.plan.nodes import (
+    AlterLifetime,
+    Merge,
+    Newest,
+    Node,
+    NumberRows,
+    Project,
+    Select,
+    Settle,
+    Source,
+    Union,
+    Unnest,
+)
 
 SETTLED = "conservative"
 
@@ -59,7 +71,7 @@ def _settled_at_streams(node: Node) -> Node:
 def _only_merges_revise(node: Node) -> bool:
     if node.properties.insert_only or isinstance(node, Merge):
         return True
-    return not isinstance(node, Source) and all(map(_only_merges_revise, node.inputs))
+    return not isinstance(node, Source | Newest) and all(map(_only_merges_revise, node.inputs))
 
 
 def _conservatively(consumer: str) -> Callable[[Node], Node]:

@@ -1,0 +1,75 @@
+"""What is current of each key of a result: what was delivered last, for whoever asks.
+
+Kept while a run goes on, if its result is an update stream. Of rows with lives only those that have not ended count, so
+that a key whose newest row was left out has no value. A result that comes straight out of a queue has newer values
+there, which are read as they wait.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from penstock.errors import StreamError
+from penstock.model.batch import Batch, Row, present
+from penstock.model.schema import Schema
+from penstock.model.time import END_OF_TIME
+from penstock.model.values import canonical_row
+from penstock.plan.nodes import Node
+
+
+class CurrentValues:
+    """The newest delivered row of each key."""
+
+    def __init__(self, plan: Node, where: str) -> None:
+        """Of the result of a plan; nothing was delivered yet."""
+        self.schema: Schema = plan.schema
+        key = plan.properties.update_key
+        self.key = None if key is None else tuple(name for name in self.schema.names if name in key)
+        self._places = tuple(self.schema.index(name) for name in self.key or ())
+        self._where = where
+        self._rows: dict[Row, Row] = {}
+        self._lock = threading.Lock()
+
+    def take(self, batch: Batch) -> None:
+        """These were delivered."""
+        if self.key is None:
+            return
+        ends = [END_OF_TIME] * len(batch) if batch.lives is None else batch.lives.ends.tolist()
+        at = self.schema.time_index
+        with self._lock:
+            for row, end in zip(batch.rows, ends, strict=True):
+                own = canonical_row(tuple([row[i] for i in self._places]))
+                before = self._rows.get(own)
+                if end == END_OF_TIME:
+                    if before is None or row[at] >= before[at]:  # type: ignore[operator]
+                        self._rows[own] = row
+                elif before == row:
+                    del self._rows[own]
+
+    def key_of(self, given: Any) -> Row:
+        """A key as it is given by whoever asks: a value, or a tuple of them, one for each of its columns."""
+        key = given if isinstance(given, tuple) else (given,)
+        if self.key is None:
+            raise StreamError(
+                "The result has no update key to read it by.",
+                where=self._where,
+                hint="pk.conflate(query, key=…), or update_key=… where the stream is declared",
+            )
+        if len(key) != len(self.key):
+            raise StreamError(
+                "A key has a value for each of its columns.", where=self._where, got=repr(key)[:200],
+                hint=f"values of {', '.join(self.key) or 'no columns: read()'}",
+            )  # fmt: skip
+        try:
+            hash(key)
+        except TypeError:
+            raise StreamError("A key is made of plain values.", where=self._where, got=repr(given)[:200]) from None
+        return key
+
+    def read(self, key: Row, waiting: Row | None) -> dict[str, object] | None:
+        """The newest row of a key by column; `waiting` is one that was not delivered yet."""
+        if waiting is None:
+            with self._lock:
+                waiting = self._rows.get(canonical_row(key))
+        return None if waiting is None else present(self.schema, waiting)

@@ -1,0 +1,119 @@
+"""An operator in a query graph: its arcs, the buffer that it gives into, and what has gone through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.model.batch import Batch
+from penstock.model.elements import Punctuation, last_bound
+from penstock.model.interleaved import Interleaved
+from penstock.model.time import MIN_TICK
+from penstock.operators.operator import Operator, Outputs
+from penstock.plan.node import Node
+from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
+
+
+@dataclass
+class Statistics:
+    """What has gone through an operator."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    punctuations_in: int = 0
+    punctuations_out: int = 0
+    failed: int = 0
+
+
+@dataclass(eq=False)
+class GraphNode:
+    """An operator, the buffer that it gives into, and the arcs from and to it."""
+
+    plan: Node
+    operator: Operator
+    identity: str
+    """What its state is kept under."""
+    stream: str | None = None
+    statistics: Statistics = field(default_factory=Statistics)
+    buffer: Buffer = field(default_factory=Buffer)
+    arcs: list[Arc] = field(default_factory=list)
+    """Who takes its output."""
+    inputs: list[Arc] = field(default_factory=list)
+    """What it takes, in the order of its ports."""
+    promised: int = MIN_TICK
+    """The linear bound that it gave last."""
+    last_given: int = MIN_TICK
+    """Results that start up to here were given already, or may not be complete; of operators that keep it."""
+    keeps_last: bool = False
+    how: str = ""
+    """How the operator runs and why, for `explain`."""
+    does: str = ""
+    """What it does in words, where that is not what its plan says."""
+
+    @property
+    def label(self) -> str:
+        """What the operator does, in words."""
+        return self.does or self.plan.label
+
+    @property
+    def consumer(self) -> tuple[GraphNode, int] | None:
+        """The only operator that takes its output, and on which port; None if there is none, or another taker."""
+        if len(self.arcs) == 1 and (consumer := self.arcs[0].consumer) is not None:
+            return consumer, self.arcs[0].port
+        return None
+
+    def take_in(self, port: int, element: Given) -> Outputs:
+        """Give the operator an element of an input."""
+        self.count_in(element)
+        if isinstance(element, Batch):
+            return self.operator.process(port, element)
+        if isinstance(element, Interleaved):
+            return self.operator.interleave(port, element)
+        return self.operator.punctuate(port, element)
+
+    def count_in(self, element: Given) -> None:
+        """An element of an input has come."""
+        if isinstance(element, Batch):
+            self.statistics.rows_in += len(element)
+        elif isinstance(element, Interleaved):
+            self.statistics.rows_in += element.size
+            self.statistics.punctuations_in += len(element.said)
+        else:
+            self.statistics.punctuations_in += 1
+
+    def give(self, element: Given) -> int:
+        """Hold an element that the operator has given, for everybody who takes its output; how many are held of it."""
+        if isinstance(element, Interleaved):
+            self.statistics.rows_out += element.size
+            if self.keeps_last:
+                self._keep_last(element.batch)
+            self.count_punctuation(element.said)
+        elif isinstance(element, Batch):
+            self.statistics.rows_out += len(element)
+            if self.keeps_last:
+                self._keep_last(element)
+        else:
+            self.count_punctuation((element,))
+        return self.hold(element)
+
+    def _keep_last(self, batch: Batch) -> None:
+        if len(batch):
+            self.last_given = max(self.last_given, int(batch.times().max()))
+
+    def count_punctuation(self, said: Sequence[Punctuation]) -> None:
+        """The operator has given these."""
+        self.statistics.punctuations_out += len(said)
+        bound = last_bound(said, self.operator.schema.time)
+        if bound is not None:
+            self.promised = bound
+
+    def hold(self, element: Given) -> int:
+        """The same, uncounted. Results are held one after the other, as they are taken."""
+        if not self.arcs:
+            return 0
+        before = len(self.buffer.elements)
+        if isinstance(element, Interleaved) and any(isinstance(arc, Outlet) for arc in self.arcs):
+            self.buffer.elements.extend(element.elements())
+        else:
+            self.buffer.elements.append(element)
+        return len(self.buffer.elements) - before
