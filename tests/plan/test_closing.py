@@ -24,6 +24,7 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Merge, Node
 from penstock.plan.planner import spark_streaming
+from penstock.plan.rules.smooth import smoothed
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import QueryGraph
 from penstock.sql.binder import bind
@@ -170,3 +171,6 @@ def test_there_is_none_where_rows_matter_for_ever() -> None:
     made = catalog()
     assert closing_bound(bind("SELECT count(*) AS n [RANGE ALL, SLIDE 10, WA t] FROM a", made), 7) is None
     assert closing_bound(bind("SELECT t, k FROM a", made), 2**63 - 2) is None
+    joined = bind("SELECT a.t FROM a LEFT JOIN b ON a.k = b.k AND b.t BETWEEN a.t AND a.t + 5", made)
+    assert closing_bound(joined, 7) is not None
+    assert closing_bound(smoothed(joined, 2), 7) is None, "two rows with each bound: only the end brings all"

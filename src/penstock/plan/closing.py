@@ -100,8 +100,11 @@ def _reached(node: Node, greatest: int) -> _Reached | None:
 
 
 def _joined(node: Join, found: _Reached | None) -> _Reached | None:
-    """Rows that have come are settled, and meet none that come later, once the bound is beyond their reach."""
-    if found is None or node.schema.lives is not None:
+    """Rows that have come are settled, and meet none that come later, once the bound is beyond their reach.
+
+    Rows that come out a few at a time are all out at the end of time only.
+    """
+    if found is None or node.schema.lives is not None or node.max_burst is not None:
         return None
     match node.near:
         case SameWindow(width=width, origin=origin):
