@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import penstock as pk
-from penstock.engines.spark.session import local_session, session_settings
+from penstock.engines.spark.session import local_session
 from penstock.errors import RunError
 from tests.spark import scenario
+from tests.spark.short_lived import SHORT_LIVED
 from tests.spark.traps import Traps
 
 PASSING = "SELECT ts, srcIP, len FROM main"
@@ -33,9 +34,6 @@ STACKED = (
     "HAVING in_last(count(*)) = count(*)"
 )
 QUERIES = {"windowed": WINDOWED, "passing": PASSING, "stacked": STACKED}
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that is killed after seconds need not be optimized."""
-JAVA = "spark.driver.extraJavaOptions"
 AS_SPARK_DOES = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
@@ -58,7 +56,7 @@ def start(spark: Any, home: Path, name: str, query: str) -> Any:
 
 
 def main(home: Path, name: str) -> None:
-    settings = {"spark.driver.memory": "1g", JAVA: f"{session_settings()[JAVA]} {SHORT_LIVED}"}
+    settings = {"spark.driver.memory": "1g", **SHORT_LIVED}
     if name == "b":
         settings |= AS_SPARK_DOES
     spark = local_session("local[1]", name, **{key.replace(".", "__"): value for key, value in settings.items()})

@@ -14,17 +14,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from penstock.engines.spark.session import local_session, low_latency_settings, session_settings
+from penstock.engines.spark.session import local_session, low_latency_settings
 from tests.cluster.standalone import standalone_cluster
+from tests.spark.short_lived import SHORT_LIVED
 
 MODES = ("local", "cluster", "connect")
 QUICK = {
     **low_latency_settings(),
-    "spark.driver.extraJavaOptions": (
-        f"{session_settings()['spark.driver.extraJavaOptions']} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    ),
+    **SHORT_LIVED,
 }
-"""Plans that run once do not pay for being compiled twice, nor a small heap for collectors with threads."""
 _BESIDE: list[Any] = []
 ROOT = Path(__file__).parents[2]
 ON_CLUSTER = {

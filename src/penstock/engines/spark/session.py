@@ -25,6 +25,10 @@ _MEANING = {"spark.sql.ansi.enabled": "true", "spark.sql.decimalOperations.allow
 """Under other values Spark's expressions have other results, or other types."""
 
 
+COLLECTOR = "-XX:+UseParallelGC"
+"""A collector of garbage that works in between, not beside: the few cores of one machine belong to its tasks."""
+
+
 def check_session(spark: object) -> None:
     """Refuse what is no session."""
     if getattr(spark, "conf", None) is None or not hasattr(spark, "createDataFrame"):
@@ -69,7 +73,7 @@ def session_settings() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "3g",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j} {COLLECTOR}",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
