@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-DEFAULT = 40
+DEFAULT = 28
 
 
 def examples(count: int) -> settings:
