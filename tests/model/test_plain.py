@@ -10,6 +10,7 @@ import enum
 import math
 import os
 import pickle
+import random
 import struct
 import zoneinfo
 from decimal import Decimal
@@ -243,3 +244,26 @@ def test_the_error_says_where() -> None:
     assert "where: snapshot of x" in str(caught.value)
     assert "got:   0 bytes" in str(caught.value)
     assert "try:   use an intact copy" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.arange(50_000), ["text"] * 50_000, b"\0" * 200_000])
+def test_what_is_large_is_written_in_fewer_bytes(value: Any) -> None:
+    written = encode([1, value])
+    assert len(written) < 0.9 * len(pickle.dumps(value))
+    first, found = decode(written)
+    assert first == 1
+    assert np.array_equal(found, value)
+
+
+def test_what_cannot_be_made_smaller_is_written_as_it_is() -> None:
+    value = random.Random(1).randbytes(200_000)
+    assert encode(value).endswith(value)
+
+
+@given(st.data())
+def test_what_is_large_and_damaged_is_an_error_or_plain_data(data: st.DataObject) -> None:
+    written = bytearray(encode(["text"] * 50_000))
+    at = data.draw(st.integers(0, len(written) - 1))
+    written[at] ^= data.draw(st.integers(1, 255))
+    with contextlib.suppress(CheckpointError):
+        decode(bytes(written))

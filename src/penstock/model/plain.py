@@ -13,7 +13,8 @@ The bytes are MessagePack: numbers, text and bytes natively, a list of them as a
 entry, whose key says what its value stands for (`Form`). Lists of equally long tuples or lists are written column by
 column, so that a table of groups costs a few passes in C instead of a call per group. MessagePack was chosen because
 its reader makes nothing but plain values, it is written down and stable, and this way it keeps up with pickle
-(`benchmarks/pages.py`).
+(`benchmarks/pages.py`). What is large is compressed: a page of a join on Spark is read in every micro-batch, through a
+socket and a store that take longer for a byte than it takes to make two of one.
 """
 
 from __future__ import annotations
@@ -68,12 +69,17 @@ class Form:
     SCALAR = 18
     TABLE = 19
     """Arrow IPC."""
+    COMPRESSED = 20
+    """What was written, and its length; always the outermost."""
 
 
 class NotPlain(TypeError):
     """A value that cannot be kept; the message names its type."""
 
 
+LARGE = 1 << 16
+"""Bytes from which on what was written is compressed: wherever it goes, bytes cost more than making them fewer."""
+CODEC = "zstd"
 MIN_COLUMNS = 4
 """Shorter lists are written item by item."""
 _ATOMS = frozenset({type(None), bool, int, float, str, bytes})
@@ -92,15 +98,13 @@ def encode(value: Any) -> bytes:
         raise NotPlain("values nested too deeply, or within themselves") from None
     except ValueError as error:  # MessagePack's own limits
         raise NotPlain(str(error)) from None
-    return bytes(written)
+    return bytes(written) if len(written) < LARGE else _compressed(written)
 
 
 def decode(data: bytes, where: str = "") -> Any:
     """The plain data of bytes; `where` says, in an error, what was read."""
     try:
-        return msgpack.unpackb(
-            data, raw=False, use_list=True, strict_map_key=False, unicode_errors="surrogatepass", object_hook=_read
-        )
+        return _unpacked(data)
     except _UNREADABLE as error:
         raise CheckpointError(
             "Saved state cannot be read: it is damaged, cut short, or of another kind.",
@@ -110,6 +114,24 @@ def decode(data: bytes, where: str = "") -> Any:
             else repr(data)[:80],
             hint="use an intact copy, or start anew without it",
         ) from None
+
+
+def _compressed(written: bytes) -> bytes:
+    smaller = pa.compress(written, CODEC, asbytes=True)
+    if len(smaller) > len(written) * 0.9:  # not worth making it larger again
+        return bytes(written)
+    return bytes(_packer().pack({Form.COMPRESSED: [len(written), smaller]}))
+
+
+def _decompressed(body: list[Any]) -> Any:
+    size, smaller = body
+    return _unpacked(pa.decompress(smaller, size, CODEC, asbytes=True))
+
+
+def _unpacked(data: bytes) -> Any:
+    return msgpack.unpackb(
+        data, raw=False, use_list=True, strict_map_key=False, unicode_errors="surrogatepass", object_hook=_read
+    )
 
 
 def _packer() -> msgpack.Packer:
@@ -283,4 +305,5 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
     Form.OBJECTS: _to_objects,
     Form.SCALAR: lambda body: _to_array(body)[()],
     Form.TABLE: _to_table,
+    Form.COMPRESSED: _decompressed,
 }
