@@ -206,7 +206,8 @@ class InPlace(OneLine):
 
     def arrive_one(self, key: int, now: int) -> None:
         """To the end, unless it waits."""
-        if key not in self.line:
+        place = self.line.place
+        if key >= len(place.array) or place.view[key] == NONE:
             self.line.add_one(key)
 
     def arrive(self, keys: np.ndarray, now: int) -> None:

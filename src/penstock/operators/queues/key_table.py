@@ -99,6 +99,7 @@ class KeyTable:
     def __init__(self, schema: Schema, key: tuple[str, ...]) -> None:
         """`key` names columns of the schema."""
         self.places = [schema.index(name) for name in key]
+        self._one = self.places[0] if len(self.places) == 1 else None
         self._schema = Schema(tuple(schema.fields[i] for i in self.places))
         self._has_floats = any(f.type.is_fractional or f.type.is_nested for f in self._schema.fields)
         self._codes = GroupCodes(self._schema)
@@ -114,8 +115,8 @@ class KeyTable:
 
     def number(self, row: tuple[object, ...]) -> int:
         """The number of a row's key; one that is new gets the next."""
-        places = self.places
-        key = row[places[0]] if len(places) == 1 else tuple([row[i] for i in places])
+        one = self._one
+        key = row[one] if one is not None else tuple([row[i] for i in self.places])
         if self._has_floats:
             key = canonical(key)
         numbers = self._numbers
@@ -124,7 +125,7 @@ class KeyTable:
         found = numbers.get(key)
         if found is None:
             found = numbers[key] = self._count
-            self._untold.append((key,) if len(places) == 1 else key)  # type: ignore[arg-type]
+            self._untold.append((key,) if one is not None else key)  # type: ignore[arg-type]
             self._count += 1
         return found
 

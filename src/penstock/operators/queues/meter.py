@@ -116,10 +116,14 @@ class Unapplied:
 
     def add_one(self, key: int, more: int, now: int) -> None:
         """More of a key's updates are pending, or less."""
-        self.advance(now)
-        count: int = self.count.view[key]
-        self.area.view[key] += count * (now - self.at.view[key])
-        self.count.view[key], self.at.view[key] = count + more, now
+        if now != self.last:
+            self.total += self.sum * (now - self.last)
+            self.last = now
+        counts, at = self.count.view, self.at.view
+        count: int = counts[key]
+        if count:
+            self.area.view[key] += count * (now - at[key])
+        counts[key], at[key] = count + more, now
         self.sum += more
 
     def add(self, keys: np.ndarray, more: np.ndarray, now: int) -> None:

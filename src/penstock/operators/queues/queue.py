@@ -164,6 +164,10 @@ class MemoryManager(ABC):
         """The bytes of a location that is used, to read and write; at least as many as were asked for."""
 
     @abstractmethod
+    def write(self, location: int, data: bytes) -> None:
+        """Put bytes into a location that is used; they fit."""
+
+    @abstractmethod
     def allocate_many(self, owners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """A location for each owner."""
 

@@ -56,35 +56,38 @@ class UpdateQueue(TupleQueue):
 
     def _enqueue_one(self, row: Row, now: int) -> None:
         key = self._keys.number(row)
-        if len(self._keys) > self._meter.keys:
+        if key >= self._meter.keys:
             self._know(now)
-        self.counts.enqueued += 1
+        counts = self.counts
+        counts.enqueued += 1
         if self._time is not None:
             time: int = row[self._time]  # type: ignore[assignment]
-            if time < self._newest.view[key]:
-                self.counts.older += 1
+            newest = self._newest.view
+            if time < newest[key]:
+                counts.older += 1
                 return
-            self._newest.view[key] = time
+            newest[key] = time
             self._floor.came(time)
         data = self._codec.encode_row(row)
         size = len(data)
         location: int = self._locations.view[key]
         if location == NONE:
             self.tuples.account(now)
-            self._place(key, self.tuples.allocate(key, size), size)
+            location = self._placed(key, self.tuples.allocate(key, size), size)
         else:
-            self.counts.superseded += 1
+            counts.superseded += 1
             self._floor.left(1)
             if size > self._room.view[key]:
                 self.tuples.account(now)
-                self._place(key, self.tuples.overwrite(key, location, size), size)
-        self.tuples.view(self._locations.view[key])[:size] = data
+                location = self._placed(key, self.tuples.overwrite(key, location, size), size)
+        self.tuples.write(location, data)
         self._updates.view[key] += 1
         self.order.arrive_one(key, now)
         self._meter.arrived_one(key, now)
 
-    def _place(self, key: int, location: int, size: int) -> None:
+    def _placed(self, key: int, location: int, size: int) -> int:
         self._locations.view[key], self._room.view[key] = location, rounded(size)
+        return location
 
     def _enqueue_many(self, batch: Batch, now: int) -> None:
         keys = self._keys.numbers(batch)
