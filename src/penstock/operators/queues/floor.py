@@ -28,7 +28,7 @@ class Floor:
 
     def came(self, time: int) -> None:
         """A row came, or rows of which this is the least time."""
-        if time < self._least:
+        if time < self._least:  # noqa: PLR1730 - this is quicker, and done for every row
             self._least = time
 
     def left(self, rows: int) -> None:
