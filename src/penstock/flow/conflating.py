@@ -29,6 +29,8 @@ from penstock.sql.predicates import source_of
 
 POLICIES = ("in_place", "fifo", "linecutting")
 """In which order keys are served."""
+MEMORIES = ("on_demand", "naive")
+"""Where tuples lie: on pages that go back once nothing waits there, or at a place of its own for each key."""
 WINDOWS = ("lazy", "eager")
 """Which window of a key is the most recent: the last that is whole, or the last that has begun."""
 QUEUES = (*POLICIES, "append", "shedding")
@@ -54,6 +56,7 @@ class FlowUpdates:
         adaptive: bool = False,
         lives: bool = False,
         windows: str | None = None,
+        memory: str = "on_demand",
     ) -> Self:
         """Declare a stream of the latest values of another one, which queries read under a new name.
 
@@ -76,12 +79,14 @@ class FlowUpdates:
             lives: whether rows live until the next of their key, see `latest`.
             windows: of a stream that aggregates read: what waits, and is passed over, are whole windows of theirs.
                 `lazy` takes the last that is whole, `eager` the last that has begun, whose rows go on as they come.
+            memory: where rows lie while they wait: on pages that are given back (`on_demand`), or where every key has
+                a place for good (`naive`), which is there to be compared with.
         """
         where = f"stream {name}"
         below = _known(self.catalog, name, stream)
         made = conflate_node(
             below, where, key=key, max_staleness=max_staleness, policy=policy, budget=budget, every=every,
-            access=access, adaptive=adaptive, lives=lives, windows=windows,
+            access=access, adaptive=adaptive, lives=lives, windows=windows, memory=memory,
         )  # fmt: skip
         self.catalog.views[name.lower()] = made
         return self
@@ -117,6 +122,7 @@ def conflate(
     access: Mapping[Any, Length] | None = None,
     adaptive: bool = False,
     lives: bool = False,
+    memory: str = "on_demand",
 ) -> Any:
     """The latest values of a stream by key, as fast as its consumer takes them: a query, to be started or read.
 
@@ -135,6 +141,7 @@ def conflate(
         access: see there.
         adaptive: see there.
         lives: see there.
+        memory: see there.
 
     Returns:
         A query: `start(sink)` hands values on, `run.read(key)` asks for one, `run.progress.queues` says how stale they
@@ -143,7 +150,7 @@ def conflate(
     query = _query_of(stream, time, progress, schema)
     node = conflate_node(
         query.plan, f"query {query.name}", key=key, max_staleness=max_staleness, policy=policy, budget=budget,
-        every=every, access=access, adaptive=adaptive, lives=lives,
+        every=every, access=access, adaptive=adaptive, lives=lives, memory=memory,
     )  # fmt: skip
     return type(query)(query.name, query.sql, settled(node), query.catalog, query.given)
 
@@ -187,6 +194,7 @@ def conflate_node(
     adaptive: bool = False,
     lives: bool = False,
     windows: str | None = None,
+    memory: str = "on_demand",
 ) -> Node:
     """The node of a conflated stream, after all checks."""
     by = _key(below, key, where)
@@ -213,6 +221,10 @@ def conflate_node(
             got="every or access, and adaptive", hint="leave one of them out",
         )  # fmt: skip
     _check_windows(windows, policy, where, others=paced or adaptive or lives)
+    if memory not in MEMORIES:
+        raise StreamError(
+            "There is no such memory manager.", where=where, got=repr(memory)[:200], hint=closest(str(memory), MEMORIES)
+        )
     made = Conflate(
         below,
         by,
@@ -223,6 +235,7 @@ def conflate_node(
         _pace(access, by, where),
         windows,
         bool(adaptive),
+        memory,
     )
     return _lived(made, by, where) if lives else made
 

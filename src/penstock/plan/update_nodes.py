@@ -95,6 +95,8 @@ class Conflate(SameColumns):
     """What waits are windows of the aggregates above: `lazy`, the last that is whole, or `eager`, the last begun."""
     adaptive: bool = False
     """Whether nothing is passed over while the consumer keeps up."""
+    memory: str = "on_demand"
+    """Where tuples lie: on pages that go back once nothing waits there, or, `naive`, where each key has its place."""
 
     def __post_init__(self) -> None:
         """The key is among the columns."""
