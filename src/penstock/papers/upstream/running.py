@@ -123,7 +123,7 @@ class Consumer:
 
     @property
     def cost(self) -> float:
-        """What a row took, with all that the run did between it and the next: the median, so that rests do not count."""
+        """What a row took, with what the run did before the next; the median, so that rests do not count."""
         starts = [at for _, at in self.taken]
         return median(np.diff(starts).tolist()) if len(starts) > 1 else self.seconds
 

@@ -76,27 +76,45 @@ def _resident() -> int:
 
 def figure_16(events: int | None, say: Say) -> Report:
     """Every skew; `events` are rows served."""
-    rows = [_row({"skew": theta}, name, used(theta, SKEWED, memory, events or ROWS)) for theta in THETAS for name, memory in MEMORIES.items()]  # fmt: skip
+    rows = [
+        _row({"skew": theta}, name, used(theta, SKEWED, memory, events or ROWS))
+        for theta in THETAS
+        for name, memory in MEMORIES.items()
+    ]
     say("figure 16, wall clock")
     naive = [row[EFFECTIVE] for row in rows if row["memory"] == "naive"]
     falls = sum(later < earlier for earlier, later in pairwise(naive))
     claims = [
         *_claims(rows),
-        Claim(f"effective usage of naive memory falls with skew, in so many of {len(naive) - 1} steps", falls, len(naive) - 1, "higher"),
-    ]  # fmt: skip
+        Claim(
+            f"effective usage of naive memory falls with skew, in so many of {len(naive) - 1} steps",
+            falls,
+            len(naive) - 1,
+            "higher",
+        ),
+    ]
     return Report("upstream-16-wall", rows, claims)
 
 
 def figure_17(events: int | None, say: Say) -> Report:
     """Every load; `events` are rows served."""
-    rows = [_row({"load": load}, name, used(THETAS[-1], load, memory, events or ROWS)) for load in LOADS for name, memory in MEMORIES.items()]  # fmt: skip
+    rows = [
+        _row({"load": load}, name, used(THETAS[-1], load, memory, events or ROWS))
+        for load in LOADS
+        for name, memory in MEMORIES.items()
+    ]
     say("figure 17, wall clock")
     naive = [row[EFFECTIVE] for row in rows if row["memory"] == "naive"]
     rises = sum(later > earlier for earlier, later in pairwise(naive))
     claims = [
         *_claims(rows),
-        Claim(f"effective usage of naive memory rises with load, in so many of {len(naive) - 1} steps", rises, len(naive) - 1, "higher"),
-    ]  # fmt: skip
+        Claim(
+            f"effective usage of naive memory rises with load, in so many of {len(naive) - 1} steps",
+            rises,
+            len(naive) - 1,
+            "higher",
+        ),
+    ]
     return Report("upstream-17-wall", rows, claims)
 
 

@@ -23,7 +23,12 @@ from penstock.papers.upstream.simulation import KEY, SCHEMA, Arrivals, poisson, 
 SERVICES = 250
 LOADS = (2, 5, 10)
 KEYS = (1, 10)
-POLICIES = {AQ: ("append", "append"), RLS: ("shedding", "shed"), FIFO: ("fifo", "fifo"), IN_PLACE: ("in_place", "in-place")}  # fmt: skip
+POLICIES = {
+    AQ: ("append", "append"),
+    RLS: ("shedding", "shed"),
+    FIFO: ("fifo", "fifo"),
+    IN_PLACE: ("in_place", "in-place"),
+}
 SLOW = (0, 3, 6, 9, 10)
 SLOW_LOAD = 5
 AGREES = 1.5
@@ -41,12 +46,15 @@ def figure_5(events: int | None, say: Say) -> Report:
             simulated = simulate(queue_for(SCHEMA, KEY, "in-place"), arrivals)
             rows.append(
                 {
-                    "keys": keys, "load": load, "queue staleness": round(found.queue, 3),
+                    "keys": keys,
+                    "load": load,
+                    "queue staleness": round(found.queue, 3),
                     "application staleness": round(found.application, 3),
-                    "as the run tells it": round(found.live, 3), "simulated": round(simulated.application, 3),
+                    "as the run tells it": round(found.live, 3),
+                    "simulated": round(simulated.application, 3),
                     "cost, ms": round(found.cost * 1000, 2),
                 }
-            )  # fmt: skip
+            )
         say(f"figure 5, wall clock: {keys} keys")
     by = {(row["keys"], row["load"]): row for row in rows}
     most = LOADS[-1]
@@ -58,11 +66,21 @@ def figure_5(events: int | None, say: Say) -> Report:
         [
             Claim("application less queue staleness, in costs, the least", min(apart), 0.3, "higher"),
             Claim("application less queue staleness, in costs, the most", max(apart), 1.25, "lower"),
-            Claim("queue staleness of ten keys, times that of one, at load 10: no less", ten["queue staleness"] / one["queue staleness"], 5.0, "higher"),
-            Claim("queue staleness of ten keys, times that of one, at load 10: no more", ten["queue staleness"] / one["queue staleness"], 15.0, "lower"),
+            Claim(
+                "queue staleness of ten keys, times that of one, at load 10: no less",
+                ten["queue staleness"] / one["queue staleness"],
+                5.0,
+                "higher",
+            ),
+            Claim(
+                "queue staleness of ten keys, times that of one, at load 10: no more",
+                ten["queue staleness"] / one["queue staleness"],
+                15.0,
+                "lower",
+            ),
             _agreement([(row["application staleness"], row["simulated"]) for row in rows]),
         ],
-    )  # fmt: skip
+    )
 
 
 def figure_7(events: int | None, say: Say) -> Report:
@@ -82,14 +100,24 @@ def figure_7(events: int | None, say: Say) -> Report:
     longer = steady(LOADS[0], 10, 2 * (events or SERVICES))
     twice = seen(longer, "append").application / next(r[AQ] for r in rows if (r["keys"], r["load"]) == (10, LOADS[0]))
     claims = [
-        Claim("IN-PLACE against FIFO, ten keys, the most", max(r[IN_PLACE] / r[FIFO] for r in rows if r["keys"] == 10), 1.0, "lower"),
+        Claim(
+            "IN-PLACE against FIFO, ten keys, the most",
+            max(r[IN_PLACE] / r[FIFO] for r in rows if r["keys"] == 10),
+            1.0,
+            "lower",
+        ),
         *(
-            Claim(f"random shedding against IN-PLACE, {r['keys']} key{'s' * (r['keys'] > 1)}, load {r['load']}", r[RLS] / r[IN_PLACE], BARS[r["load"]], "higher")
+            Claim(
+                f"random shedding against IN-PLACE, {r['keys']} key{'s' * (r['keys'] > 1)}, load {r['load']}",
+                r[RLS] / r[IN_PLACE],
+                BARS[r["load"]],
+                "higher",
+            )
             for r in rows
         ),
         Claim("append: a run twice as long", twice, 1.7, "higher"),
         _agreement(pairs),
-    ]  # fmt: skip
+    ]
     return Report("upstream-7-wall", rows, claims)
 
 
@@ -99,14 +127,18 @@ def figure_9(events: int | None, say: Say) -> Report:
     for slow in SLOW:
         arrivals = mixed(slow, 3 * (events or SERVICES))
         found = {policy: seen(arrivals, policy).queue for policy in ("in_place", "linecutting")}
-        simulated = {name: simulate(queue_for(SCHEMA, KEY, name), arrivals).queue for name in ("in-place", "linecutting")}  # fmt: skip
+        simulated = {
+            name: simulate(queue_for(SCHEMA, KEY, name), arrivals).queue for name in ("in-place", "linecutting")
+        }
         rows.append(
             {
-                "slow keys": slow, "IN-PLACE": round(found["in_place"], 3), "LINECUTTING": round(found["linecutting"], 3),
+                "slow keys": slow,
+                "IN-PLACE": round(found["in_place"], 3),
+                "LINECUTTING": round(found["linecutting"], 3),
                 "ratio": round(found["in_place"] / found["linecutting"], 3),
                 "ratio, simulated": round(simulated["in-place"] / simulated["linecutting"], 3),
             }
-        )  # fmt: skip
+        )
         say(f"figure 9, wall clock: {slow} slow keys")
     peak = max(rows, key=lambda row: row["ratio"])
     return Report(

@@ -138,13 +138,25 @@ def figure_13(events: int | None, say: Say) -> Report:
     tumbling = [row for row in rows if row["windows"] == "tumbling"]
     slopes = [row[LAZY] / row["range"] for row in tumbling]
     claims = [
-        Claim("tumbling: LAZY per tick of the range, the most against the least", max(slopes) / min(slopes), 1.4, "lower"),
-        Claim("tumbling: EAGER from one range to the next, the most", max(b[EAGER] / a[EAGER] for a, b in pairwise(tumbling)), 0.9, "lower"),
+        Claim(
+            "tumbling: LAZY per tick of the range, the most against the least", max(slopes) / min(slopes), 1.4, "lower"
+        ),
+        Claim(
+            "tumbling: EAGER from one range to the next, the most",
+            max(b[EAGER] / a[EAGER] for a, b in pairwise(tumbling)),
+            0.9,
+            "lower",
+        ),
         *(
-            Claim(f"{kind}: LAZY against EAGER, the least", min(r[LAZY] / r[EAGER] for r in rows if r["windows"] == kind), 1.2, "higher")
+            Claim(
+                f"{kind}: LAZY against EAGER, the least",
+                min(r[LAZY] / r[EAGER] for r in rows if r["windows"] == kind),
+                1.2,
+                "higher",
+            )
             for kind in RANGES
         ),
-    ]  # fmt: skip
+    ]
     return Report("upstream-13-wall", rows, claims)
 
 
@@ -159,7 +171,15 @@ def figure_14(events: int | None, say: Say) -> Report:
             expected = simulated(keys, window, "eager") / simulated(keys, window, "lazy")
             told = {mode: round(value, 3) for mode, value in found.items()}
             ratio = round(found[EAGER] / found[LAZY], 3)
-            rows.append({"rows come": name, "range": range_, **told, "EAGER against LAZY": ratio, "simulated": round(expected, 3)})  # fmt: skip
+            rows.append(
+                {
+                    "rows come": name,
+                    "range": range_,
+                    **told,
+                    "EAGER against LAZY": ratio,
+                    "simulated": round(expected, 3),
+                }
+            )
         say(f"figure 14, wall clock: {name}")
     apart = max(max(r["EAGER against LAZY"] / r["simulated"], r["simulated"] / r["EAGER against LAZY"]) for r in rows)
     turn = max(row["EAGER against LAZY"] for row in rows if row["rows come"] == "in turn")
