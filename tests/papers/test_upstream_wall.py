@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -81,6 +80,6 @@ def test_a_figure_runs_and_is_drawn(figure: str, tmp_path: Path, monkeypatch: py
 
 def test_a_run_delivers_what_the_clock_gives_it_time_for() -> None:
     """Twenty costs at a load of two, of two keys: no more than there is time for, and some of it."""
-    found: Any = running.seen(steady(2, 2, 20), "in_place", seconds=0.005)
+    found = running.seen(steady(2, 2, 20), "in_place", seconds=0.005)["in_place"]
     assert 1 <= found.served <= 21
     assert 0 < found.queue < found.application

@@ -5,6 +5,8 @@ until each row is due and hands it on; the sink of the run sleeps for a cost wit
 outside sees: when the source gave a row away, when the sink was handed it, and when it was done; nothing of it is the
 queue's own. It is told in units of what a row was measured to cost, from the first row to the last.
 
+What is compared with each other runs at the same time, so that what disturbs one disturbs the other.
+
 Nothing is told of what comes after the last row: the run is stopped then, with what waits. A row that its source gives
 away much too late tells that the machine had no time for this process: then the run is given up and made again.
 """
@@ -13,8 +15,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
@@ -25,11 +29,11 @@ import penstock as pk
 from penstock.errors import InternalError
 from penstock.papers.upstream.simulation import COST, Arrivals
 
-SECONDS = 0.01
+SECONDS = 0.02
 """What a row costs the consumer."""
-LATE = 0.1
+LATE = 0.06
 """A source that is this late was kept from running."""
-TRIES = 20
+TRIES = 30
 Found = TypeVar("Found")
 Answer = tuple[int, float]
 """The number of a row, and when it was answered."""
@@ -140,16 +144,27 @@ def undisturbed(attempt: Callable[[], Found | None]) -> Found:
     )  # fmt: skip
 
 
-def seen(arrivals: Arrivals, policy: str, *, seconds: float = SECONDS, **options: Any) -> Seen:
-    """Run a conflated stream over some arrivals until the last has come."""
-    return undisturbed(lambda: _seen_once(arrivals, policy, seconds, options))
+def together(attempts: Mapping[str, Callable[[], Found | None]]) -> dict[str, Found]:
+    """What comes of attempts that are made at the same time, none of which was disturbed."""
+
+    def attempt() -> dict[str, Found] | None:
+        with ThreadPoolExecutor(len(attempts)) as pool:
+            under_way = {name: pool.submit(made) for name, made in attempts.items()}
+            found = {name: each.result() for name, each in under_way.items()}
+        whole = {name: each for name, each in found.items() if each is not None}
+        return whole if len(whole) == len(attempts) else None
+
+    return undisturbed(attempt)
 
 
-def _seen_once(arrivals: Arrivals, policy: str, seconds: float, options: dict[str, Any]) -> Seen | None:
+def seen(arrivals: Arrivals, *policies: str, seconds: float = SECONDS) -> dict[str, Seen]:
+    """Run conflated streams over some arrivals until the last has come, one for each policy."""
+    return together({policy: partial(_seen_once, arrivals, policy, seconds) for policy in policies})
+
+
+def _seen_once(arrivals: Arrivals, policy: str, seconds: float) -> Seen | None:
     source, consumer = Source(arrivals, seconds), Consumer(seconds)
-    query = pk.conflate(
-        source.rows(), time="n", key="key", schema="n BIGINT, key BIGINT", policy=policy, budget=1, **options
-    )
+    query = pk.conflate(source.rows(), time="n", key="key", schema="n BIGINT, key BIGINT", policy=policy, budget=1)
     run = query.start(consumer)
     source.last.wait()
     end = source.came[-1]
