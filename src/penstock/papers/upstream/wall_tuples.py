@@ -20,7 +20,7 @@ from penstock.papers.upstream.figure_09 import NO_WORSE
 from penstock.papers.upstream.running import seen
 from penstock.papers.upstream.simulation import KEY, SCHEMA, Arrivals, poisson, simulate, steady
 
-SERVICES = 200
+SERVICES = 400
 LOADS = (2, 5, 10)
 KEYS = (1, 10)
 POLICIES = {
@@ -128,7 +128,7 @@ def figure_9(events: int | None, say: Say) -> Report:
     """LINECUTTING beside IN-PLACE at rates of 100 to 1, by slow keys of ten; `events` are rows served."""
     rows: list[dict[str, Any]] = []
     for slow in SLOW:
-        arrivals = mixed(slow, 3 * (events or SERVICES))
+        arrivals = mixed(slow, (events or 2 * SERVICES))
         found = {policy: each.queue for policy, each in seen(arrivals, "in_place", "linecutting").items()}
         simulated = {
             name: simulate(queue_for(SCHEMA, KEY, name), arrivals).queue for name in ("in-place", "linecutting")
