@@ -56,6 +56,7 @@ class FlowUpdates:
         adaptive: bool = False,
         lives: bool = False,
         windows: str | None = None,
+        forget_after: Length | None = None,
         memory: str = "on_demand",
     ) -> Self:
         """Declare a stream of the latest values of another one, which queries read under a new name.
@@ -79,6 +80,8 @@ class FlowUpdates:
             lives: whether rows live until the next of their key, see `latest`.
             windows: of a stream that aggregates read: what waits, and is passed over, are whole windows of theirs.
                 `lazy` takes the last that is whole, `eager` the last that has begun, whose rows go on as they come.
+            forget_after: how long after the last row of a key it is forgotten, so that keys that come no more cost
+                nothing: `"1 day"`. It is kept as long as a row of it waits, or one that is older could still come.
             memory: where rows lie while they wait: on pages that are given back (`on_demand`), or where every key has
                 a place for good (`naive`), which is there to be compared with.
         """
@@ -86,7 +89,8 @@ class FlowUpdates:
         below = _known(self.catalog, name, stream)
         made = conflate_node(
             below, where, key=key, max_staleness=max_staleness, policy=policy, budget=budget, every=every,
-            access=access, adaptive=adaptive, lives=lives, windows=windows, memory=memory,
+            access=access, adaptive=adaptive, lives=lives, windows=windows,
+            forget_after=forget_after, memory=memory,
         )  # fmt: skip
         self.catalog.views[name.lower()] = made
         return self
@@ -122,6 +126,7 @@ def conflate(
     access: Mapping[Any, Length] | None = None,
     adaptive: bool = False,
     lives: bool = False,
+    forget_after: Length | None = None,
     memory: str = "on_demand",
 ) -> Any:
     """The latest values of a stream by key, as fast as its consumer takes them: a query, to be started or read.
@@ -141,6 +146,7 @@ def conflate(
         access: see there.
         adaptive: see there.
         lives: see there.
+        forget_after: see there.
         memory: see there.
 
     Returns:
@@ -150,7 +156,8 @@ def conflate(
     query = _query_of(stream, time, progress, schema)
     node = conflate_node(
         query.plan, f"query {query.name}", key=key, max_staleness=max_staleness, policy=policy, budget=budget,
-        every=every, access=access, adaptive=adaptive, lives=lives, memory=memory,
+        every=every, access=access, adaptive=adaptive, lives=lives,
+        forget_after=forget_after, memory=memory,
     )  # fmt: skip
     return type(query)(query.name, query.sql, settled(node), query.catalog, query.given)
 
@@ -194,6 +201,7 @@ def conflate_node(
     adaptive: bool = False,
     lives: bool = False,
     windows: str | None = None,
+    forget_after: Length | None = None,
     memory: str = "on_demand",
 ) -> Node:
     """The node of a conflated stream, after all checks."""
@@ -221,6 +229,11 @@ def conflate_node(
             got="every or access, and adaptive", hint="leave one of them out",
         )  # fmt: skip
     _check_windows(windows, policy, where, others=paced or adaptive or lives)
+    if forget_after is not None and (policy not in POLICIES or adaptive or windows is not None):
+        raise StreamError(
+            "Only an update queue of rows forgets keys.", where=where, got="forget_after, and all rows or windows wait",
+            hint=f"policy one of {', '.join(POLICIES)}, without adaptive and windows",
+        )  # fmt: skip
     if memory not in MEMORIES:
         raise StreamError(
             "There is no such memory manager.", where=where, got=repr(memory)[:200], hint=closest(str(memory), MEMORIES)
@@ -235,6 +248,7 @@ def conflate_node(
         _pace(access, by, where),
         windows,
         bool(adaptive),
+        _microseconds("forget_after", forget_after, where),
         memory,
     )
     return _lived(made, by, where) if lives else made

@@ -19,7 +19,7 @@ from penstock.model.batch import Batch
 from penstock.model.schema import Schema
 from penstock.model.values import canonical, canonical_row
 from penstock.operators.aggregates.group_codes import GroupCodes
-from penstock.operators.queues.queue import Key
+from penstock.operators.queues.queue import Kept, Key
 
 NONE = -(1 << 63)
 """In place of a time or a location: there is none."""
@@ -81,6 +81,13 @@ class KeyCells:
             more[:] = column.fill
             more[: len(column.array)] = column.array
             column._use(more)
+
+    def keep(self, kept: Kept) -> None:
+        """Some keys are forgotten."""
+        for column in self._columns:
+            column._use(column.array[kept.numbers].copy())
+        self._room = 0
+        self.grow(len(kept.numbers))
 
     def to_plain(self, count: int) -> list[np.ndarray]:
         """The numbers of so many keys, one array for each number."""
@@ -148,6 +155,11 @@ class KeyTable:
     def keys(self) -> list[Key]:
         """All keys in the order of their numbers."""
         return self._told().keys
+
+    def keep(self, kept: Kept) -> None:
+        """Some keys are forgotten."""
+        self._codes = self._told().keep(kept.numbers)
+        self._numbers, self._count = None, len(kept.numbers)
 
     def _known(self) -> dict[object, int]:
         """The dictionary of all keys."""

@@ -52,7 +52,7 @@ class TupleQueue(Queue):
         elif count <= FEW and not batch.columnar:
             for row in batch.rows:
                 self._enqueue_one(row, now)
-        else:
+        elif count:
             self._enqueue_many(batch, now)
 
     @abstractmethod
