@@ -49,7 +49,7 @@ def test_windows_are_whole_when_a_row_behind_them_has_come() -> None:
 def test_a_run_is_made_again_when_something_disturbed_it() -> None:
     found = iter([None, None, 7])
     assert running.undisturbed(lambda: next(found)) == 7
-    with pytest.raises(InternalError, match=r"(?s)too busy to measure.*20 runs.*try:.*again"):
+    with pytest.raises(InternalError, match=r"(?s)too busy to measure.*30 runs.*try:.*again"):
         running.undisturbed(lambda: None)
 
 
