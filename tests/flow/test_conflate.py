@@ -194,6 +194,9 @@ def test_a_run_that_is_stopped_goes_on_with_what_waited() -> None:
     [
         ({"policy": "newest"}, "There is no such policy"),
         ({"policy": 7}, "There is no such policy"),
+        ({"memory": "naiv"}, "There is no such memory manager"),
+        ({"forget_after": "1 day", "policy": "append"}, "Only an update queue of rows forgets keys"),
+        ({"forget_after": "0 seconds"}, "forget_after is longer than nothing"),
         ({"budget": 0}, "A budget is a number of rows"),
         ({"max_staleness": 5}, "max_staleness: The length does not fit"),
         ({"max_staleness": "0 seconds"}, "longer than nothing"),

@@ -154,6 +154,8 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "joins-many": lambda reports: rows_table(reports["window-queries-many"]["rows"]),
     "joins-many-claims": lambda reports: claims_table(reports, ("window-queries-many",)),
     "joins-9-claims": lambda reports: claims_table(reports, ("window-queries-9",)),
+    "queues-table": lambda reports: rows_table(reports["queues"]["rows"]),
+    "queues-claims": lambda reports: claims_table(reports, ("queues",)),
     **{name: partial(_figure_table, title) for name, title in LMERGE.items()},
 }
 

@@ -245,13 +245,16 @@ def papers(
         int | None, typer.Option(min=1, help="How many events each stream has, or how many tuples all have.")
     ] = None,
     figure: Annotated[str | None, typer.Option(help="Of window-queries: 7-6, 7-7, 9 or many; all by default.")] = None,
+    clock: Annotated[
+        str | None, typer.Option(help="Of upstream: simulated, or wall for runs in real time; simulated by default.")
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="A folder for the results as JSON and the plots.")] = None,
     as_json: Json = False,
 ) -> None:
     """Run the experiments of a paper; what is claimed is a ratio with a bar."""
     from penstock.cli.benching import run_papers
 
-    run_papers(name, events, figure, as_json=as_json, save=save)
+    run_papers(name, events, figure, clock, as_json=as_json, save=save)
 
 
 @app.command()

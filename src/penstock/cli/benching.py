@@ -152,16 +152,18 @@ def _window_queries(events: int | None, figure: str | None, say: Say) -> list[Re
     return [run() for name, run in runs.items() if figure in (name, None)]
 
 
-def _upstream(events: int | None, figure: str | None, say: Say) -> list[Report]:
+def _upstream(events: int | None, figure: str | None, say: Say, clock: str = "simulated") -> list[Report]:
     from penstock.papers import upstream
 
-    return upstream.run(events, figure, say)
+    return upstream.run(events, figure, say, clock)
 
 
 PAPERS = {"lmerge": _lmerge, "window-queries": _window_queries, "upstream": _upstream}
 
 
-def run_papers(name: str, events: int | None, figure: str | None, *, as_json: bool, save: Path | None) -> None:
+def run_papers(
+    name: str, events: int | None, figure: str | None, clock: str | None = None, *, as_json: bool, save: Path | None
+) -> None:
     """Run the experiments of one paper and show what they came to."""
     if name not in PAPERS:
         raise StreamError(
@@ -172,7 +174,9 @@ def run_papers(name: str, events: int | None, figure: str | None, *, as_json: bo
         if not as_json:
             err.print(line, highlight=False)
 
-    reports = PAPERS[name](events, figure, say)
+    if clock is not None and name != "upstream":
+        raise StreamError("Only the experiments of upstream have clocks.", got=f"--clock {clock}", hint="leave it out")
+    reports = _upstream(events, figure, say, clock) if clock is not None else PAPERS[name](events, figure, say)
     if save is not None:
         keep(reports, save)
     if as_json:

@@ -29,6 +29,8 @@ from penstock.sql.predicates import source_of
 
 POLICIES = ("in_place", "fifo", "linecutting")
 """In which order keys are served."""
+MEMORIES = ("on_demand", "naive")
+"""Where tuples lie: on pages that go back once nothing waits there, or at a place of its own for each key."""
 WINDOWS = ("lazy", "eager")
 """Which window of a key is the most recent: the last that is whole, or the last that has begun."""
 QUEUES = (*POLICIES, "append", "shedding")
@@ -54,6 +56,8 @@ class FlowUpdates:
         adaptive: bool = False,
         lives: bool = False,
         windows: str | None = None,
+        forget_after: Length | None = None,
+        memory: str = "on_demand",
     ) -> Self:
         """Declare a stream of the latest values of another one, which queries read under a new name.
 
@@ -76,12 +80,17 @@ class FlowUpdates:
             lives: whether rows live until the next of their key, see `latest`.
             windows: of a stream that aggregates read: what waits, and is passed over, are whole windows of theirs.
                 `lazy` takes the last that is whole, `eager` the last that has begun, whose rows go on as they come.
+            forget_after: how long after the last row of a key it is forgotten, so that keys that come no more cost
+                nothing: `"1 day"`. It is kept as long as a row of it waits, or one that is older could still come.
+            memory: where rows lie while they wait: on pages that are given back (`on_demand`), or where every key has
+                a place for good (`naive`), which is there to be compared with.
         """
         where = f"stream {name}"
         below = _known(self.catalog, name, stream)
         made = conflate_node(
             below, where, key=key, max_staleness=max_staleness, policy=policy, budget=budget, every=every,
             access=access, adaptive=adaptive, lives=lives, windows=windows,
+            forget_after=forget_after, memory=memory,
         )  # fmt: skip
         self.catalog.views[name.lower()] = made
         return self
@@ -117,6 +126,8 @@ def conflate(
     access: Mapping[Any, Length] | None = None,
     adaptive: bool = False,
     lives: bool = False,
+    forget_after: Length | None = None,
+    memory: str = "on_demand",
 ) -> Any:
     """The latest values of a stream by key, as fast as its consumer takes them: a query, to be started or read.
 
@@ -135,6 +146,8 @@ def conflate(
         access: see there.
         adaptive: see there.
         lives: see there.
+        forget_after: see there.
+        memory: see there.
 
     Returns:
         A query: `start(sink)` hands values on, `run.read(key)` asks for one, `run.progress.queues` says how stale they
@@ -144,6 +157,7 @@ def conflate(
     node = conflate_node(
         query.plan, f"query {query.name}", key=key, max_staleness=max_staleness, policy=policy, budget=budget,
         every=every, access=access, adaptive=adaptive, lives=lives,
+        forget_after=forget_after, memory=memory,
     )  # fmt: skip
     return type(query)(query.name, query.sql, settled(node), query.catalog, query.given)
 
@@ -187,6 +201,8 @@ def conflate_node(
     adaptive: bool = False,
     lives: bool = False,
     windows: str | None = None,
+    forget_after: Length | None = None,
+    memory: str = "on_demand",
 ) -> Node:
     """The node of a conflated stream, after all checks."""
     by = _key(below, key, where)
@@ -213,6 +229,15 @@ def conflate_node(
             got="every or access, and adaptive", hint="leave one of them out",
         )  # fmt: skip
     _check_windows(windows, policy, where, others=paced or adaptive or lives)
+    if forget_after is not None and (policy not in POLICIES or adaptive or windows is not None):
+        raise StreamError(
+            "Only an update queue of rows forgets keys.", where=where, got="forget_after, and all rows or windows wait",
+            hint=f"policy one of {', '.join(POLICIES)}, without adaptive and windows",
+        )  # fmt: skip
+    if memory not in MEMORIES:
+        raise StreamError(
+            "There is no such memory manager.", where=where, got=repr(memory)[:200], hint=closest(str(memory), MEMORIES)
+        )
     made = Conflate(
         below,
         by,
@@ -223,6 +248,8 @@ def conflate_node(
         _pace(access, by, where),
         windows,
         bool(adaptive),
+        _microseconds("forget_after", forget_after, where),
+        memory,
     )
     return _lived(made, by, where) if lives else made
 

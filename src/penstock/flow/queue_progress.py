@@ -28,7 +28,7 @@ def queue_progress(execution: Hosting[Any], arc: QueuedArc) -> QueueProgress:
     with execution.alone():
         operator = arc.operator
         queue, now = operator.queue, operator.at(execution.clock())
-        told, waiting, stale = queue.counts.as_dict(), len(queue), queue.staleness(now)
+        told, waiting, stale, held = queue.counts.as_dict(), len(queue), queue.staleness(now), queue.memory(now)
     counts = {each.name: told[each.name] for each in fields(QueueCounts)}  # queues of windows count more
     least = pacing.least_bound
     return QueueProgress(
@@ -42,6 +42,9 @@ def queue_progress(execution: Hosting[Any], arc: QueuedArc) -> QueueProgress:
         max_staleness=None if pacing.max_staleness is None else pacing.max_staleness / SECOND,
         least_bound=None if least is None else least / SECOND,
         is_met=pacing.is_met,
+        memory=held.bytes,
+        average_memory=held.average_bytes,
+        memory_usage=held.effective,
     )
 
 

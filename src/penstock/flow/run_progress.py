@@ -65,6 +65,12 @@ class QueueProgress:
     """The least staleness that can be promised at this cost."""
     is_met: bool = True
     """Whether what was asked for can be."""
+    memory: int = 0
+    """Bytes of the pages on which its tuples lie, as the operating system gave them."""
+    average_memory: float = 0.0
+    """The same on average over time."""
+    memory_usage: float = 1.0
+    """Which part of the places for tuples holds one that waits, on average over time."""
 
 
 @dataclass(frozen=True, eq=False)

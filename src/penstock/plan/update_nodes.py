@@ -95,6 +95,10 @@ class Conflate(SameColumns):
     """What waits are windows of the aggregates above: `lazy`, the last that is whole, or `eager`, the last begun."""
     adaptive: bool = False
     """Whether nothing is passed over while the consumer keeps up."""
+    forget_after: int | None = field(default=None, compare=False)
+    """After so many microseconds a key is forgotten of which nothing comes, once nothing older can come."""
+    memory: str = "on_demand"
+    """Where tuples lie: on pages that go back once nothing waits there, or, `naive`, where each key has its place."""
 
     def __post_init__(self) -> None:
         """The key is among the columns."""
@@ -125,7 +129,7 @@ def needs(node: Node) -> list[Any]:
     """What a consumer asks of a queue that is no part of its state: queries that ask for other things share none."""
     if not isinstance(node, Conflate):
         return []
-    return [[node.max_staleness, node.budget]]
+    return [[node.max_staleness, node.budget, *([] if node.forget_after is None else [node.forget_after])]]
 
 
 def window_queue_below(node: Node) -> Conflate | None:

@@ -12,7 +12,7 @@ from penstock.plan.nodes import Conflate
 from penstock.plan.physical import Physical
 from penstock.plan.update_marks import marks_of
 from penstock.runtime.marked_building import marked_plan
-from penstock.runtime.queue_building import NAMES
+from penstock.runtime.queue_building import NAMES, memory_name
 
 if TYPE_CHECKING:
     from penstock.runtime.graph import QueryGraph
@@ -39,6 +39,7 @@ def grown_over_windows(graph: QueryGraph, planned: Physical) -> GraphNode:
         marks.extents,
         node.windows,
         NAMES.get(node.policy, node.policy),
+        memory_name(node),
         promise=promise,
     )
     conflated = graph.add(queue, ConflateWindows(node.schema, build), queue.identity)

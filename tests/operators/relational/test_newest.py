@@ -6,10 +6,11 @@ import math
 from dataclasses import replace
 
 from penstock.model.batch import Batch, Row, table_of
+from penstock.model.elements import linear
 from penstock.model.lived_rows import END, OLD
 from penstock.model.schema import schema_of
 from penstock.model.time import END_OF_TIME
-from penstock.operators.relational.newest import NewestOperator
+from penstock.operators.relational.newest import LEAST, NEWEST, NewestOperator
 from penstock.operators.state import MemoryPages, seal, unseal
 
 SCHEMA = schema_of([("ts", "bigint"), ("k", "double"), ("other", "bigint")], "ts")
@@ -57,6 +58,21 @@ def test_keys_are_equal_as_groups_are() -> None:
     assert passed(operator, A, (5, 0.0, 1), (4, -0.0, 2)) == [(5, 0.0, 1)]
     assert passed(operator, A, (5, None, 1), (4, None, 2)) == [(5, None, 1)]
     assert operator.older == 3
+
+
+def test_a_key_is_forgotten_once_nothing_as_old_can_come_and_not_while_its_end_is_to_be_told() -> None:
+    """As many keys as are gone over, all at 5: promises of both inputs say when, and of the least of them."""
+    for lives in (False, True):
+        operator = newest(lives=lives)
+        passed(operator, A, *[(5, float(key), 1) for key in range(LEAST)])
+        for port, bound, left in ((A, 9, LEAST), (B, 5, LEAST), (B, 6, LEAST if lives else 0)):
+            list(operator.punctuate(port, linear("ts", bound)))
+            assert len(operator.pages.get(NEWEST) or {}) == left
+            operator._forgets_at = 0
+        passed(operator, A, (9, 1.0, 2), (11, 2.0, 2))
+        assert passed(operator, B, (8, 1.0, 3)) == []
+        list(operator.punctuate(B, linear("ts", 10)))  # the least is that of the other
+        assert passed(operator, B, (10, 2.0, 3)) == []
 
 
 def test_a_row_ends_the_life_of_the_one_before_it() -> None:

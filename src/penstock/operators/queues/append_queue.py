@@ -161,7 +161,7 @@ class AppendQueue(TupleQueue):
         self.tuples.account(now)
         data = self._codec.encode_row(row)
         location = self.tuples.allocate(key, len(data))
-        self.tuples.view(location)[: len(data)] = data
+        self.tuples.write(location, data)
         self._floor.came(time)
         if not updates:
             self._entries.add_one((location, key, NONE, 0, NONE, time))

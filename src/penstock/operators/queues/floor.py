@@ -28,7 +28,8 @@ class Floor:
 
     def came(self, time: int) -> None:
         """A row came, or rows of which this is the least time."""
-        self._least = min(self._least, time)
+        if time < self._least:  # noqa: PLR1730 - this is quicker, and done for every row
+            self._least = time
 
     def left(self, rows: int) -> None:
         """So many rows have left, or were overwritten."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from penstock.operators.queues.key_table import NONE, PerKey
-from penstock.operators.queues.queue import KeyOrder
+from penstock.operators.queues.queue import Kept, KeyOrder
 
 _LEAST = 64
 
@@ -108,6 +108,15 @@ class Line:
         keys = self._keys[self._head : self._end]
         return np.array(keys[self.place.array[keys] == np.arange(self._head, self._end)], np.int64)
 
+    def keep(self, kept: Kept) -> None:
+        """Keys that do not stand in it are forgotten."""
+        keys = kept.new[self.keys()]
+        self._keys = np.zeros(_LEAST, np.int64)
+        self._view = self._keys.data
+        self._head = self._end = self.count = 0
+        self.place = PerKey(NONE)
+        self.add(keys)
+
     def _make_room(self, more: int) -> None:
         """Close the line up, in an array that is at most half full afterwards."""
         keys = self.keys()
@@ -176,6 +185,11 @@ class OneLine(KeyOrder):
         """How many are in the line."""
         return self.line.count
 
+    def keep(self, kept: Kept) -> None:
+        """The line, of other numbers."""
+        self.line.keep(kept)
+        self._occurrences = Occurrences()
+
     def to_plain(self) -> Any:
         """The keys in their order."""
         return self.line.to_plain()
@@ -206,7 +220,8 @@ class InPlace(OneLine):
 
     def arrive_one(self, key: int, now: int) -> None:
         """To the end, unless it waits."""
-        if key not in self.line:
+        place = self.line.place
+        if key >= len(place.array) or place.view[key] == NONE:
             self.line.add_one(key)
 
     def arrive(self, keys: np.ndarray, now: int) -> None:

@@ -19,7 +19,7 @@ from penstock.model.batch import Batch
 from penstock.model.schema import Schema
 from penstock.model.values import canonical, canonical_row
 from penstock.operators.aggregates.group_codes import GroupCodes
-from penstock.operators.queues.queue import Key
+from penstock.operators.queues.queue import Kept, Key
 
 NONE = -(1 << 63)
 """In place of a time or a location: there is none."""
@@ -82,6 +82,13 @@ class KeyCells:
             more[: len(column.array)] = column.array
             column._use(more)
 
+    def keep(self, kept: Kept) -> None:
+        """Some keys are forgotten."""
+        for column in self._columns:
+            column._use(column.array[kept.numbers].copy())
+        self._room = 0
+        self.grow(len(kept.numbers))
+
     def to_plain(self, count: int) -> list[np.ndarray]:
         """The numbers of so many keys, one array for each number."""
         return [column.to_plain(count) for column in self._columns]
@@ -99,6 +106,7 @@ class KeyTable:
     def __init__(self, schema: Schema, key: tuple[str, ...]) -> None:
         """`key` names columns of the schema."""
         self.places = [schema.index(name) for name in key]
+        self._one = self.places[0] if len(self.places) == 1 else None
         self._schema = Schema(tuple(schema.fields[i] for i in self.places))
         self._has_floats = any(f.type.is_fractional or f.type.is_nested for f in self._schema.fields)
         self._codes = GroupCodes(self._schema)
@@ -114,8 +122,8 @@ class KeyTable:
 
     def number(self, row: tuple[object, ...]) -> int:
         """The number of a row's key; one that is new gets the next."""
-        places = self.places
-        key = row[places[0]] if len(places) == 1 else tuple([row[i] for i in places])
+        one = self._one
+        key = row[one] if one is not None else tuple([row[i] for i in self.places])
         if self._has_floats:
             key = canonical(key)
         numbers = self._numbers
@@ -124,7 +132,7 @@ class KeyTable:
         found = numbers.get(key)
         if found is None:
             found = numbers[key] = self._count
-            self._untold.append((key,) if len(places) == 1 else key)  # type: ignore[arg-type]
+            self._untold.append((key,) if one is not None else key)  # type: ignore[arg-type]
             self._count += 1
         return found
 
@@ -147,6 +155,11 @@ class KeyTable:
     def keys(self) -> list[Key]:
         """All keys in the order of their numbers."""
         return self._told().keys
+
+    def keep(self, kept: Kept) -> None:
+        """Some keys are forgotten."""
+        self._codes = self._told().keep(kept.numbers)
+        self._numbers, self._count = None, len(kept.numbers)
 
     def _known(self) -> dict[object, int]:
         """The dictionary of all keys."""

@@ -26,7 +26,7 @@ import numpy as np
 
 from penstock.operators.queues.key_orders import Line, Occurrences
 from penstock.operators.queues.key_table import NONE, KeyCells
-from penstock.operators.queues.queue import KeyOrder
+from penstock.operators.queues.queue import Kept, KeyOrder
 
 FADING = 1 / 64
 """What the latest gap between two updates counts in an average at least, and the latest cost in that of costs."""
@@ -167,6 +167,15 @@ class Linecutting(KeyOrder):
         age = now - self._since.view[key] + (self._cost or 0.0)
         silent = SILENT * (now - self._last.view[key])
         return float(age * (age / 2 + max(self._gap.view[key], silent)))
+
+    def keep(self, kept: Kept) -> None:
+        """The rates of those that are forgotten are, too."""
+        self._know(len(kept.new))
+        self._cells.keep(kept)
+        self._keys = len(kept.numbers)
+        self.cutting.keep(kept)
+        self.ordinary.keep(kept)
+        self._occurrences = Occurrences()
 
     def served(self, keys: int, cost: int) -> None:
         """What a key costs."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from penstock.operators.queues.key_table import NONE, KeyCells
-from penstock.operators.queues.queue import Staleness
+from penstock.operators.queues.queue import Kept, Staleness
 
 FEW = 16
 """Up to so many keys are gone through one by one."""
@@ -116,10 +116,14 @@ class Unapplied:
 
     def add_one(self, key: int, more: int, now: int) -> None:
         """More of a key's updates are pending, or less."""
-        self.advance(now)
-        count: int = self.count.view[key]
-        self.area.view[key] += count * (now - self.at.view[key])
-        self.count.view[key], self.at.view[key] = count + more, now
+        if now != self.last:
+            self.total += self.sum * (now - self.last)
+            self.last = now
+        counts, at = self.count.view, self.at.view
+        count: int = counts[key]
+        if count:
+            self.area.view[key] += count * (now - at[key])
+        counts[key], at[key] = count + more, now
         self.sum += more
 
     def add(self, keys: np.ndarray, more: np.ndarray, now: int) -> None:
@@ -157,6 +161,8 @@ class StalenessMeter:
         self.origin: int | None = None
         """When the first update came."""
         self.keys = 0
+        self.forgotten = 0
+        """How many keys were known that no longer are."""
         self.delivery = NONE
         """When something was delivered last."""
         self.under_way: deque[tuple[np.ndarray, np.ndarray, np.ndarray, int]] = deque()
@@ -168,6 +174,17 @@ class StalenessMeter:
         self.keys = keys
         if self.origin is None:
             self.origin = now
+
+    def are_fresh(self, now: int, silent: int) -> np.ndarray:
+        """Which keys have no update that was not delivered, and have had none for so long."""
+        count, at = self.unapplied.count.array[: self.keys], self.unapplied.at.array[: self.keys]
+        return np.asarray((count == 0) & (at <= now - silent))
+
+    def keep(self, kept: Kept) -> None:
+        """Keys that are fresh are forgotten; what they came to stays in what is told of all."""
+        self.forgotten += self.keys - len(kept.numbers)
+        self.keys = len(kept.numbers)
+        self.under_way = deque((kept.new[keys], *others) for keys, *others in self.under_way)
 
     def arrived_one(self, key: int, now: int) -> None:
         """An update came that was not shed."""
@@ -244,11 +261,11 @@ class StalenessMeter:
 
     def staleness(self, now: int, key: int | None = None) -> Staleness:
         """Of one key, or of all keys on average."""
-        if self.origin is None or not self.keys:
+        if self.origin is None or not self.keys + self.forgotten:
             return Staleness()
         parts = (self.queue, self.application, self.unapplied)
         found: Sequence[tuple[float, float]] = [p.of_all(now) if key is None else p.of_key(key, now) for p in parts]
-        keys = self.keys if key is None else 1
+        keys = self.keys + self.forgotten if key is None else 1
         passed = (now - self.origin) * keys
         values, areas = [value / keys for value, _ in found], [area / passed if passed else 0.0 for _, area in found]
         return Staleness(*values, *areas)
@@ -257,12 +274,13 @@ class StalenessMeter:
         """As plain data, but for the cells."""
         levels = [each.to_plain() for each in (self.queue, self.application, self.unapplied)]
         under_way = [list(part) for part in self.under_way]
-        scalars = {"keys": self.keys, "origin": self.origin, "delivery": self.delivery}
+        scalars = {"keys": self.keys, "origin": self.origin, "delivery": self.delivery, "forgotten": self.forgotten}
         return {**scalars, "levels": levels, "under_way": under_way}
 
     def from_plain(self, data: Any) -> None:
         """The other way."""
         self.keys, self.origin, self.delivery = data["keys"], data["origin"], data["delivery"]
+        self.forgotten = data.get("forgotten", 0)
         self.queue.from_plain(data["levels"][0])
         self.application.from_plain(data["levels"][1])
         self.unapplied.from_plain(data["levels"][2])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock.operators.queues.paging import PagedMemory
+from penstock.operators.queues.queue import Kept
 
 
 class NaiveMemory(PagedMemory):
@@ -60,6 +61,16 @@ class NaiveMemory(PagedMemory):
         """They stay their owners'."""
         for owner, location in zip(owners.tolist(), locations.tolist(), strict=True):
             self.free(owner, location)
+
+    def keep(self, kept: Kept) -> None:
+        """Those that are forgotten leave their locations to others."""
+        dirty, self._dirty = self._dirty, {}
+        for owner, mine in dirty.items():
+            new = int(kept.new[owner])
+            if new >= 0:
+                self._dirty[new] = mine
+            else:
+                self._give_many(np.array(mine, np.int64))
 
     def to_plain(self) -> Any:
         """The pages, and whose the dirty locations are."""

@@ -11,7 +11,7 @@ who asks for a value an hour is up to an hour behind.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import MIN_TICK
 from penstock.model.values import canonical_row
-from penstock.operators.queues.queue import Key, KeyOrder, MemoryManager
+from penstock.operators.queues.queue import Kept, Key, KeyOrder, MemoryManager
 from penstock.operators.queues.update_queue import UpdateQueue
 from penstock.operators.state import check_kind
 
@@ -99,6 +99,20 @@ class PacedOrder(KeyOrder):
         """All that wait."""
         return len(self.inner) + len(self._asleep)
 
+    def remembers(self, now: int) -> list[int]:
+        """Those whose next value is not wanted yet."""
+        return [key for key, due in self._wanted.items() if due > now]
+
+    def keep(self, kept: Kept) -> None:
+        """Who sleeps does not stand in the line, and is kept; times that have passed are forgotten with their keys."""
+        new: list[int] = kept.new.tolist()
+        self.periods = {new[key]: period for key, period in self.periods.items() if new[key] >= 0}
+        self._wanted = {new[key]: due for key, due in self._wanted.items() if new[key] >= 0}
+        self._asleep = {new[key] for key in self._asleep}
+        self._alarms = [(due, new[key]) for due, key in self._alarms]
+        heapify(self._alarms)
+        self.inner.keep(kept)
+
     def served(self, keys: int, cost: int) -> None:
         """The order wants to know."""
         self.inner.served(keys, cost)
@@ -144,12 +158,19 @@ class PacedQueue(UpdateQueue):
 
     def punctuate(self, punctuation: Punctuation, now: int) -> None:
         """At the end everything that waits is wanted."""
+        super().punctuate(punctuation, now)
         if punctuation.is_end:
             self.order.wake_all(now)
 
     def _know(self, now: int) -> None:
         super()._know(now)
         self._set_periods()
+
+    def _keep(self, kept: Kept) -> None:
+        if self.order.periods:
+            keys = self._keys.keys()
+            self._unseen |= {canonical_row(keys[n]): p for n, p in self.order.periods.items() if kept.new[n] < 0}
+        super()._keep(kept)
 
     def _set_periods(self) -> None:
         """Of keys that have come, which have numbers."""

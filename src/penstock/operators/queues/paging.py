@@ -125,6 +125,13 @@ class PagedMemory(MemoryManager):
         start = (location & _SLOT) * page.size
         return page.view[start : start + page.size]
 
+    def write(self, location: int, data: bytes) -> None:
+        """Bytes into a location."""
+        page = self._pages[location >> SLOT_BITS]
+        assert page is not None, "a location on a page that was given back"
+        start = (location & _SLOT) * page.size
+        page.view[start : start + len(data)] = data
+
     def write_many(self, locations: np.ndarray, data: np.ndarray, starts: np.ndarray) -> None:
         """Bytes into locations, those of equal length together."""
         lengths = np.diff(starts)

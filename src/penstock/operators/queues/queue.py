@@ -94,6 +94,24 @@ class MemoryUsage:
         return self.average_used / self.average_locations if self.average_locations else 1.0
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Which keys are kept when others are forgotten: they get the numbers from 0 on, in their order."""
+
+    numbers: np.ndarray
+    """The numbers that they had, ascending."""
+    new: np.ndarray
+    """By the number that a key had, the one that it has now; -1 of those that are forgotten."""
+
+    @staticmethod
+    def of(stays: np.ndarray) -> Kept:
+        """Of a mask by number."""
+        numbers = np.flatnonzero(stays)
+        new = np.full(len(stays), -1, np.int64)
+        new[numbers] = np.arange(len(numbers))
+        return Kept(numbers, new)
+
+
 class KeyOrder(ABC):
     """Which key is served next. Every key is in it at most once, however many updates came."""
 
@@ -127,6 +145,14 @@ class KeyOrder(ABC):
 
     def served(self, keys: int, cost: int) -> None:  # noqa: B027 - most do not want to know
         """So many keys that were taken have been processed, which took so many ticks together."""
+
+    def remembers(self, now: int) -> Sequence[int]:
+        """Keys that do not wait, and of which it must know more than that."""
+        return ()
+
+    @abstractmethod
+    def keep(self, kept: Kept) -> None:
+        """Some keys are forgotten, none of which waits."""
 
     @abstractmethod
     def to_plain(self) -> Any:
@@ -164,6 +190,10 @@ class MemoryManager(ABC):
         """The bytes of a location that is used, to read and write; at least as many as were asked for."""
 
     @abstractmethod
+    def write(self, location: int, data: bytes) -> None:
+        """Put bytes into a location that is used; they fit."""
+
+    @abstractmethod
     def allocate_many(self, owners: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """A location for each owner."""
 
@@ -178,6 +208,9 @@ class MemoryManager(ABC):
     @abstractmethod
     def read_many(self, locations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The bytes of some locations, one after the other, with their starts as in `write_many`."""
+
+    def keep(self, kept: Kept) -> None:  # noqa: B027 - most have nothing of an owner without tuples
+        """Some owners are forgotten, none of whom has a tuple."""
 
     @abstractmethod
     def account(self, now: int) -> None:

@@ -14,7 +14,9 @@ import numpy as np
 from penstock.errors import StreamError
 
 FADING = 1 / 256
-"""What the latest row counts in the averages of gaps and costs."""
+"""What the latest row counts in the averages of gaps and costs; more as long as there were fewer."""
+
+MANY = 1 << 30
 
 
 class RandomShedding:
@@ -32,6 +34,8 @@ class RandomShedding:
         self._gap: float | None = None
         self._cost: float | None = None
         self._last: int | None = None
+        self._gaps = self._costs = 0
+        """Of how many rows the averages are."""
 
     @property
     def keep(self) -> float:
@@ -45,7 +49,8 @@ class RandomShedding:
     def kept(self, rows: int, now: int) -> np.ndarray:
         """Rows came; which of them are kept."""
         if self._last is not None and rows:
-            self._gap = _faded(self._gap, (now - self._last) / rows, rows)
+            self._gaps += rows
+            self._gap = _faded(self._gap, (now - self._last) / rows, rows, self._gaps)
         self._last = now
         keep = self.keep
         return np.ones(rows, np.bool_) if keep >= 1 else self._lot.random(rows) < keep
@@ -53,20 +58,24 @@ class RandomShedding:
     def served(self, rows: int, cost: int) -> None:
         """Rows were processed, which took so long together."""
         if rows:
-            self._cost = _faded(self._cost, cost / rows, rows)
+            self._costs += rows
+            self._cost = _faded(self._cost, cost / rows, rows, self._costs)
 
     def to_plain(self) -> Any:
         """Averages, and where the generator is."""
-        return {"lot": self._lot.bit_generator.state, "gap": self._gap, "cost": self._cost, "last": self._last}
+        known = {"gap": self._gap, "cost": self._cost, "last": self._last, "rows": [self._gaps, self._costs]}
+        return {"lot": self._lot.bit_generator.state, **known}
 
     def from_plain(self, data: Any) -> None:
         """The other way."""
         self._lot.bit_generator.state = data["lot"]
         self._gap, self._cost, self._last = data["gap"], data["cost"], data["last"]
+        self._gaps, self._costs = data.get("rows", (MANY, MANY))  # averages were over all rows at first
 
 
-def _faded(average: float | None, latest: float, times: int) -> float:
+def _faded(average: float | None, latest: float, times: int, of: int) -> float:
+    """The average of so many rows, the latest of which came just now."""
     if average is None:
         return latest
-    left: float = (1 - FADING) ** times
+    left: float = min((1 - FADING) ** times, 1 - times / of)
     return average * left + latest * (1 - left)

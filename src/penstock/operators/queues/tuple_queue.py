@@ -46,10 +46,13 @@ class TupleQueue(Queue):
         """Take rows, in this order."""
         if batch.lives is not None:
             raise _lives_refused(self.kind)
-        if len(batch) <= FEW and not (batch.columnar and len(batch) > 1):
+        count = len(batch)
+        if count == 1:
+            self._enqueue_one(batch.rows[0], now)
+        elif count <= FEW and not batch.columnar:
             for row in batch.rows:
                 self._enqueue_one(row, now)
-        else:
+        elif count:
             self._enqueue_many(batch, now)
 
     @abstractmethod

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +54,8 @@ class TupleCodec:
         self._head = np.dtype([*fields, *[(f"l{i}", "<u4") for i in self._others]])
         self._no_nulls = bytes(self._nulls)
         self._is_text = not self._dates and all(types[i] == STRING for i in self._others)
+        self._is_one_text = self._is_text and len(self._others) == 1 and len(self._fixed) > 1
+        self._fixed_of: Callable[[Row], tuple[object, ...]] = itemgetter(*self._fixed) if self._is_one_text else tuple
         self._is_simple = not self._others and not self._dates and self._fixed == list(range(len(types)))
 
     # A row alone
@@ -61,10 +64,13 @@ class TupleCodec:
         """The bytes of a row."""
         if self._is_simple and None not in row:
             return self._struct.pack(self._no_nulls, *row)
+        if self._is_one_text and None not in row:
+            text: bytes = row[self._others[0]].encode("utf-8", "surrogatepass")  # type: ignore[attr-defined]
+            return self._struct.pack(self._no_nulls, *self._fixed_of(row), len(text)) + text
         if self._is_text and None not in row:
             written = [row[i].encode("utf-8", "surrogatepass") for i in self._others]  # type: ignore[attr-defined]
             head = self._struct.pack(self._no_nulls, *[row[i] for i in self._fixed], *map(len, written))
-            return head + written[0] if len(written) == 1 else b"".join([head, *written])
+            return b"".join([head, *written])
         nulls = sum(1 << i for i, value in enumerate(row) if value is None).to_bytes(self._nulls, "little")
         fixed = [_as_number(row[i]) for i in self._fixed]
         texts = [_as_bytes(row[i], self.schema.fields[i].type) for i in self._others]

@@ -9,6 +9,11 @@ Newest is by event time. A row whose time is before that of the newest value tha
 is under way or was delivered long ago, overwrites nothing and is counted as `older`. Of equal times the later arrival
 wins. Rows of a stream without a time are as new as they come.
 
+With `forget_after` keys are forgotten that nothing has come of for so long, once a promise says that nothing older than
+their newest value can come: whatever comes of them then is newer, so nobody has to know what that was. Those that wait
+or are under way are kept. What is forgotten is gone over when there are twice as many keys as were left the last time.
+A stream that promises nothing on its time never forgets.
+
 Cost: a few steps per row alone. A batch finds its keys column by column, keeps the newest row of each key, and encodes
 only those. Neither depends on how many keys there are.
 """
@@ -20,14 +25,18 @@ from typing import Any
 import numpy as np
 
 from penstock.model.batch import Batch, Row
+from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import MIN_TICK
-from penstock.operators.queues.key_orders import InPlace
+from penstock.operators.queues.key_orders import InPlace, Occurrences
 from penstock.operators.queues.key_table import NONE
 from penstock.operators.queues.meter import FEW
 from penstock.operators.queues.page_pool import rounded
-from penstock.operators.queues.queue import Key, KeyOrder, MemoryManager
+from penstock.operators.queues.queue import Kept, Key, KeyOrder, MemoryManager
 from penstock.operators.queues.tuple_queue import TupleQueue, part_plain
+
+LEAST_KEYS = 1024
+"""Fewer keys are never gone over."""
 
 
 class UpdateQueue(TupleQueue):
@@ -41,12 +50,16 @@ class UpdateQueue(TupleQueue):
         key: tuple[str, ...] = (),
         order: KeyOrder | None = None,
         memory: MemoryManager | None = None,
+        forget_after: int | None = None,
     ) -> None:
-        """IN-PLACE on pages on demand, unless something else is given."""
+        """IN-PLACE on pages on demand, unless something else is given; keys are kept for ever, unless it is said."""
         super().__init__(schema, key, memory, known=(NONE, 0, 0))
         self.order = InPlace() if order is None else order
         self._locations, self._room, self._updates = self._known
         """Per key: where the value lies that waits, how large one may be to fit there, updates since the last take."""
+        self.forget_after = forget_after
+        self._forgets_at = LEAST_KEYS
+        """There must be so many keys before it is worth looking for some to forget."""
 
     def __len__(self) -> int:
         """As many as keys wait."""
@@ -56,35 +69,38 @@ class UpdateQueue(TupleQueue):
 
     def _enqueue_one(self, row: Row, now: int) -> None:
         key = self._keys.number(row)
-        if len(self._keys) > self._meter.keys:
+        if key >= self._meter.keys:
             self._know(now)
-        self.counts.enqueued += 1
+        counts = self.counts
+        counts.enqueued += 1
         if self._time is not None:
             time: int = row[self._time]  # type: ignore[assignment]
-            if time < self._newest.view[key]:
-                self.counts.older += 1
+            newest = self._newest.view
+            if time < newest[key]:
+                counts.older += 1
                 return
-            self._newest.view[key] = time
+            newest[key] = time
             self._floor.came(time)
         data = self._codec.encode_row(row)
         size = len(data)
         location: int = self._locations.view[key]
         if location == NONE:
             self.tuples.account(now)
-            self._place(key, self.tuples.allocate(key, size), size)
+            location = self._placed(key, self.tuples.allocate(key, size), size)
         else:
-            self.counts.superseded += 1
+            counts.superseded += 1
             self._floor.left(1)
             if size > self._room.view[key]:
                 self.tuples.account(now)
-                self._place(key, self.tuples.overwrite(key, location, size), size)
-        self.tuples.view(self._locations.view[key])[:size] = data
+                location = self._placed(key, self.tuples.overwrite(key, location, size), size)
+        self.tuples.write(location, data)
         self._updates.view[key] += 1
         self.order.arrive_one(key, now)
         self._meter.arrived_one(key, now)
 
-    def _place(self, key: int, location: int, size: int) -> None:
+    def _placed(self, key: int, location: int, size: int) -> int:
         self._locations.view[key], self._room.view[key] = location, rounded(size)
+        return location
 
     def _enqueue_many(self, batch: Batch, now: int) -> None:
         keys = self._keys.numbers(batch)
@@ -174,6 +190,33 @@ class UpdateQueue(TupleQueue):
         for keys, cost in self._meter.delivered(now, most):
             self.counts.delivered += keys
             self.order.served(keys, cost)
+
+    def punctuate(self, punctuation: Punctuation, now: int) -> None:
+        """A bound on the time is what keys are forgotten by."""
+        if self.forget_after is None or len(self._keys) < self._forgets_at:
+            return
+        bounds = dict(punctuation.bounds)
+        if self.schema.time in bounds and len(bounds) == 1 and not punctuation.constants:
+            self._forget(bounds[self.schema.time], now, self.forget_after)
+            self._forgets_at = max(LEAST_KEYS, 2 * len(self._keys))
+
+    def _forget(self, bound: int, now: int, silent: int) -> None:
+        """Those whose values are before a bound, and of which nothing has come for so long."""
+        count = len(self._keys)
+        goes = self._meter.are_fresh(now, silent) & (self._newest.array[:count] < bound)
+        goes &= self._locations.array[:count] == NONE
+        goes[np.array(self.order.remembers(now), np.int64)] = False
+        if goes.any():
+            self.tuples.account(now)
+            self._keep(Kept.of(~goes))
+
+    def _keep(self, kept: Kept) -> None:
+        self.order.keep(kept)
+        self.tuples.keep(kept)
+        self._meter.keep(kept)
+        self._cells.keep(kept)
+        self._keys.keep(kept)
+        self._occurrences = Occurrences()
 
     def read(self, key: Key) -> Row | None:
         """The value of a key that waits."""

@@ -7,17 +7,22 @@ followed, and what the others bring too late is of no use to anybody.
 
 With lives, a row lives until the next of its key comes out: the row comes as an insert without an end, and its end with
 the next one, as an adjust. Of two that start together the first is taken back. Bounds pass on as they do in a union: no
-end is told that is before the row that brings it. A key costs one entry for good.
+end is told that is before the row that brings it.
+
+A key costs an entry. Without lives it is forgotten once all inputs promise that nothing as old comes: whatever comes of
+it then is newer. Entries are gone over when there are twice as many as were left the last time. With lives the newest
+row of a key is kept for good, since its end is still to be told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from penstock.model.batch import Batch, Row
+from penstock.model.elements import Punctuation
 from penstock.model.lives import NO_OLD, Lives
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
@@ -27,6 +32,8 @@ from penstock.operators.relational.meld import MeldOperator
 
 NEWEST, OLDER = "newest", "older"
 """The pages: by key its rank and row, and how many rows were left out."""
+LEAST = 1024
+"""Fewer entries are never gone over."""
 
 
 class NewestOperator(MeldOperator):
@@ -42,6 +49,7 @@ class NewestOperator(MeldOperator):
         super().__init__(schema, ports, inputs)
         self.key = tuple(schema.index(name) for name in key)
         self.ties = tuple(schema.index(name) for name in ties)
+        self._forgets_at = LEAST
 
     @property
     def older(self) -> int:
@@ -70,6 +78,18 @@ class NewestOperator(MeldOperator):
             yield self._with_ends([batch.rows[at] for at in places], followed)
         else:
             yield batch if len(places) == len(batch) else batch.take(np.array(places))
+
+    def punctuate_all(self, promises: Iterable[tuple[int, Punctuation]]) -> Outputs:
+        """As in a union; and what is before the bound of all inputs need not be known any more."""
+        yield from super().punctuate_all(promises)
+        known: dict[Row, tuple[tuple[Any, ...], Row]] = self.pages.get(NEWEST) or {}
+        if self.schema.lives is not None or len(known) < self._forgets_at:
+            return
+        bound = self.passed_on.last(self.pages)
+        left = {key: entry for key, entry in known.items() if entry[0][0] >= bound}
+        self._forgets_at = max(LEAST, 2 * len(left))
+        if len(left) < len(known):
+            self.pages.put(NEWEST, left)
 
     def feedback(self, bound: int) -> int | None:
         """What nobody needs may still be the newest of its key; without lives it is not asked for any more."""
