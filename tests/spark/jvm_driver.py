@@ -15,13 +15,18 @@ from tests.spark.modes import open_session
 
 
 def start(spark: Any, home: Path) -> Any:
+    return query(spark, home).start(f"file://{home}/out")
+
+
+def query(spark: Any, home: Path) -> Any:
     frame = spark.readStream.schema("t bigint").json(f"file://{home}/in")
     flow = pk.Flow(spark, path=f"file://{home}/flow").stream("s", frame, time="t")
-    return flow.query("SELECT t FROM s", name="q").start(f"file://{home}/out")
+    return flow.query("SELECT t FROM s", name="q")
 
 
 def main(home: Path) -> None:
     with open_session("local") as spark:
+        again = query(spark, home)
         run = start(spark, home)
         run.process_available()
         jvm: Any = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
@@ -39,6 +44,10 @@ def main(home: Path) -> None:
             run.stop()
         except RunError as error:
             said["stop"] = error.what
+        try:
+            again.start(f"file://{home}/out")
+        except RunError as error:
+            said["start"] = str(error)
         said["leases"] = sorted(p.name for p in (home / "flow" / "q").rglob("*lease*") if p.is_file())
         print(json.dumps(said), flush=True)
         os._exit(0)  # the session cannot be stopped any more

@@ -54,7 +54,9 @@ def test_an_identity_that_is_gone_is_told_with_what_it_was(places: Places) -> No
     home.put(Record(home.run, 0, 0))
     home.lease.release()
     (places("home") / "run.json").delete()
-    with pytest.raises(StorageError, match=r"has lost its identity\.\n.*where: .*run.json\n.*no run.json, beside log") as told:
+    with pytest.raises(
+        StorageError, match=r"has lost its identity\.\n.*where: .*run.json\n.*no run.json, beside log"
+    ) as told:
         open_home(places("home"))
     assert not (places("home") / "run.json").exists()
     (places("home") / "run.json").write(f'{{"run": "{home.run}"}}'.encode())
@@ -64,7 +66,7 @@ def test_an_identity_that_is_gone_is_told_with_what_it_was(places: Places) -> No
 
 def test_a_home_whose_log_is_gone_too_says_what_is_left(places: Places) -> None:
     (places("home") / "checkpoint" / "metadata").write(b"{}")
-    with pytest.raises(StorageError, match="no run.json, beside checkpoint of a run") as told:
+    with pytest.raises(StorageError, match=r"no run\.json, beside checkpoint of a run") as told:
         open_home(places("home"))
     assert told.value.hint.startswith("restore it from a copy, or start over")
 
