@@ -82,7 +82,7 @@ def _called(node: Node, names: Iterator[tuple[str, ...]]) -> Node:
     return _over(node, inputs, below, own)
 
 
-def _over(node: Node, inputs: list[Node], below: list[Names], own: tuple[str, ...]) -> Node:
+def _over(node: Node, inputs: list[Node], below: Sequence[Names], own: tuple[str, ...]) -> Node:
     """A node over inputs whose columns are called otherwise, with names of its own."""
     match node:
         case Source():
@@ -137,7 +137,7 @@ def _window(window: W, names: Names) -> W:
     return moved
 
 
-def _join(node: Join, inputs: list[Node], below: list[Names], own: tuple[str, ...]) -> Join:
+def _join(node: Join, inputs: list[Node], below: Sequence[Names], own: tuple[str, ...]) -> Join:
     left, right = below
     bare = replace(
         node,
@@ -154,7 +154,7 @@ def _join(node: Join, inputs: list[Node], below: list[Names], own: tuple[str, ..
     return replace(bare, condition=renamed(node.condition, pairs))
 
 
-def _multi_join(node: MultiJoin, inputs: list[Node], below: list[Names], own: tuple[str, ...]) -> MultiJoin:
+def _multi_join(node: MultiJoin, inputs: list[Node], below: Sequence[Names], own: tuple[str, ...]) -> MultiJoin:
     new = dict(zip(node.fields.names, own, strict=True))
     fields = tuple(replace(each, name=new[each.name]) for each in node.fields.fields)
     attributes = tuple(new[name] for name in node.fields.attributes)
