@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as pk
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, RunError, StorageWarning
 from tests.spark import scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
@@ -158,3 +158,32 @@ def test_a_join_goes_on_whatever_its_relations_are_called_and_its_streams_have_b
     found = {(r["ts"], r["id"], r["item"], r["sum"]) for r in pq.read_table(tmp_path / "out").to_pylist()}
     paid = {3: 30, 5: 50}
     assert found == {(t, t, f"i{t}", paid.get(t)) for t in (*range(6), 40)}
+
+
+def test_state_that_is_cut_and_results_that_are_gone_are_told(spark: Any, tmp_path: Path) -> None:
+    for number in range(2):
+        put(tmp_path, number, *({"ts": 20 * number + t, "k": "a", "v": t} for t in range(0, 20, 3)))
+        first = begin(spark, tmp_path)
+        first.process_available()
+        first.stop()
+    whole = {file: file.read_bytes() for file in (tmp_path / "flow/windows/checkpoint/state").rglob("*.changelog")}
+    for file, content in whole.items():
+        file.write_bytes(content[: len(content) // 2])
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    put(tmp_path, 2, {"ts": 60, "k": "a", "v": 1})
+    cut = begin(spark, tmp_path)
+    with pytest.raises(RunError) as told:
+        cut.process_available()
+    assert told.value.what == "State of the query in Spark's checkpoint is damaged or gone."
+    with pytest.raises(RunError):
+        cut.stop()
+
+    for file, content in whole.items():
+        file.write_bytes(content)
+    gone = min(file for file in (tmp_path / "out").glob("part-*.parquet") if "empty" not in file.name)
+    gone.unlink()
+    with pytest.warns(StorageWarning, match=f"{gone.name} is gone"):
+        second = begin(spark, tmp_path)
+    second.process_available()
+    second.stop()
+    assert second.progress["read"] == 15
