@@ -27,6 +27,7 @@ def query(spark: Any, home: Path) -> Any:
 def main(home: Path) -> None:
     with open_session("local") as spark:
         again = query(spark, home)
+        bounded = pk.Flow(spark).stream("s", spark.range(3), time="id").query("SELECT id FROM s", name="b")
         run = start(spark, home)
         run.process_available()
         jvm: Any = spark.sparkContext._gateway.proc  # type: ignore[union-attr]
@@ -48,6 +49,10 @@ def main(home: Path) -> None:
             again.start(f"file://{home}/out")
         except RunError as error:
             said["start"] = str(error)
+        try:
+            bounded.collect()
+        except RunError as error:
+            said["collect"] = error.what
         said["leases"] = sorted(p.name for p in (home / "flow" / "q").rglob("*lease*") if p.is_file())
         print(json.dumps(said), flush=True)
         os._exit(0)  # the session cannot be stopped any more
