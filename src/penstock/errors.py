@@ -112,6 +112,10 @@ class StorageError(PenstockError):
     """A place cannot be used: it is unknown, damaged, refuses, or belongs to another run."""
 
 
+class StorageWarning(UserWarning):
+    """What was written is not all there any more; nothing is stopped by it."""
+
+
 class LeaseError(StorageError):
     """Another driver holds the place, or has taken it over."""
 

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 import penstock as pk
 from penstock.model.batch import table_of
 from penstock.model.progress import Punctuated
+from penstock.plan.identity import identities
+from penstock.plan.kept import Kept
 from penstock.plan.multi_nodes import MultiJoin
+from penstock.plan.planner import spark_streaming
+from penstock.plan.rules.narrow import narrowed
 from penstock.plan.stages import why_uncut
 from penstock.reference.arrivals import Arrivals
 from tests.engines.hosted import HostedPlan
@@ -154,11 +158,15 @@ def test_any_joins_come_to_what_the_oracle_says(sql: str, data: st.DataObject) -
     assert is_cut == ("least(" not in sql)  # the bounds of the earlier time are known where the plan is whole
 
 
-def hosted(sql: str, **more: Any) -> HostedPlan:
+def asked_for(sql: str, **more: Any) -> Any:
     flow = pk.Flow()
     for name in "szy":
         flow.stream(name, [], time="ts", schema=ROWS.ddl, progress=pk.bounded(3), **more)
-    query: Any = flow.query(sql)
+    return flow.query(sql)
+
+
+def hosted(sql: str, **more: Any) -> HostedPlan:
+    query = asked_for(sql, **more)
     return HostedPlan(query.plan, query.catalog, 4, staged=True)
 
 
@@ -174,16 +182,29 @@ def exchanged(sql: str) -> set[str]:
 
 def test_each_side_is_spread_by_its_own_columns_and_only_what_is_read_travels() -> None:
     assert exchanged(f"SELECT z.k AS o FROM s JOIN z ON s.i = z.i AND {NEAR} WHERE s.k = 'a'") == {
-        "ts, i to stage 1, by i",
-        "ts, k, i to stage 1, by i",
+        "i, ts to stage 1, by i",
+        "i, k, ts to stage 1, by i",
     }
+
+
+def test_state_of_joins_that_were_given_columns_in_the_order_of_their_streams_is_taken_up() -> None:
+    """As earlier releases kept it; a query without a checkpoint has them by name."""
+    sql = JOINS["of rows and an aggregate"][0]
+    query = asked_for(sql)
+    old = [each.identity for each in identities(narrowed(query.plan, by_name=False))]
+    new, again = (
+        [each.identity for each in spark_streaming(query.plan, query.catalog, kept=kept, staged=True).walk()]
+        for kept in (Kept(), Kept(dict.fromkeys(old, "any kind")))
+    )
+    assert new != old
+    assert again == old
 
 
 def test_rows_wait_for_no_stage_that_they_need_not_pass() -> None:
     """The aggregate is in one place, the join is spread: rows go there as they are read."""
     assert exchanged(JOINS["of rows and an aggregate"][0]) == {
         "ts, __arg0 to stage 1, single",
-        "ts, k, i to stage 2, by i",
+        "i, k, ts to stage 2, by i",
         "window_end, m to stage 2, by m",
     }
 

@@ -36,7 +36,8 @@ def test_a_run_whose_jvm_is_killed_says_so_and_its_lease_is_given_up(spark: Any,
     said = json.loads(told.stdout.splitlines()[-1])
     assert said["exception"].startswith("The JVM of Spark is gone.\n  where: query q\n  got:   ")
     assert (said["active"], said["status"], said["read"]) == (False, "failed", 1)
-    assert said["process_available"] == said["wait"] == "The JVM of Spark is gone."
+    assert said["start"].startswith("The JVM of Spark is gone.\n  where: query q\n  got:   ")
+    assert said["process_available"] == said["wait"] == said["collect"] == "The JVM of Spark is gone."
     (home / "in" / "1.json").write_text(json.dumps({"t": 2}))
     run = jvm_driver.start(spark, home)  # another driver goes on at once
     run.process_available()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as pk
-from penstock.errors import CheckpointError
+from penstock.errors import CheckpointError, RunError, StorageWarning
 from tests.spark import scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
@@ -124,3 +124,66 @@ def test_branches_of_a_union_change_places_and_sources_are_read_on(spark: Any, t
     found = {(r["window_end"], r["k"], r["n"]) for r in pq.read_table(tmp_path / "out").to_pylist()}
     assert found == {(10, "a", 2), (10, "b", 2), (20, "a", 2), (20, "b", 1)}
     assert (second.progress["read"], second.progress["late"]) == (7, 0)
+
+
+def test_a_join_goes_on_whatever_its_relations_are_called_and_its_streams_have_besides(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Every column of orders is read at first; then there are more of them, elsewhere, one of a name that is shared."""
+
+    def start(orders: str, sql: str) -> Any:
+        flow = pk.Flow(spark, path=str(tmp_path / "flow"))
+        for name, columns in (("orders", orders), ("paid", "ts bigint, id bigint, sum int")):
+            (tmp_path / name).mkdir(exist_ok=True)
+            frame = spark.readStream.schema(columns).json(str(tmp_path / name))
+            flow.stream(name, frame, time="ts", progress=pk.bounded(2))
+        return flow.query(sql, name="j").start(str(tmp_path / "out"))
+
+    def bring(stream: str, number: int, *rows: dict[str, Any]) -> None:
+        (tmp_path / stream / f"{number}.json").write_text("\n".join(map(json.dumps, rows)) + "\n")
+
+    near = "p.id = o.id AND p.ts BETWEEN o.ts AND o.ts + 10"
+    sql = f"SELECT o.ts, o.id, o.item, p.sum FROM orders o LEFT JOIN paid p ON {near}"
+    first = start("ts bigint, id bigint, item string", sql)
+    bring("orders", 0, *({"ts": t, "id": t, "item": f"i{t}"} for t in range(6)))
+    bring("paid", 0, {"ts": 4, "id": 3, "sum": 30})
+    first.process_available()
+    first.stop()
+
+    other = sql.replace("o.", "x.").replace("orders o", "orders x").replace("p.", "o.").replace("paid p", "paid o")
+    second = start("item string, sum int, ts bigint, id bigint", other)
+    bring("paid", 1, {"ts": 7, "id": 5, "sum": 50}, {"ts": 40, "id": -1, "sum": 0})
+    bring("orders", 1, {"ts": 40, "id": 40, "item": "i40", "sum": 1})
+    second.finish()
+    found = {(r["ts"], r["id"], r["item"], r["sum"]) for r in pq.read_table(tmp_path / "out").to_pylist()}
+    paid = {3: 30, 5: 50}
+    assert found == {(t, t, f"i{t}", paid.get(t)) for t in (*range(6), 40)}
+
+
+def test_state_that_is_cut_and_results_that_are_gone_are_told(spark: Any, tmp_path: Path) -> None:
+    for number in range(2):
+        put(tmp_path, number, *({"ts": 20 * number + t, "k": "a", "v": t} for t in range(0, 20, 3)))
+        first = begin(spark, tmp_path)
+        first.process_available()
+        first.stop()
+    whole = {file: file.read_bytes() for file in (tmp_path / "flow/windows/checkpoint/state").rglob("*.changelog")}
+    for file, content in whole.items():
+        file.write_bytes(content[: len(content) // 2])
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    put(tmp_path, 2, {"ts": 60, "k": "a", "v": 1})
+    cut = begin(spark, tmp_path)
+    with pytest.raises(RunError) as told:
+        cut.process_available()
+    assert told.value.what == "State of the query in Spark's checkpoint is damaged or gone."
+    with pytest.raises(RunError):
+        cut.stop()
+
+    for file, content in whole.items():
+        file.write_bytes(content)
+    gone = min(file for file in (tmp_path / "out").glob("part-*.parquet") if "empty" not in file.name)
+    gone.unlink()
+    with pytest.warns(StorageWarning, match=f"{gone.name} is gone"):
+        second = begin(spark, tmp_path)
+    second.process_available()
+    second.stop()
+    assert second.progress["read"] == 15

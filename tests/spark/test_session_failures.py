@@ -85,6 +85,45 @@ def test_a_worker_that_died_is_told(cause: str) -> None:
     assert "lack of memory" in error.hint
 
 
+@pytest.mark.parametrize("cause", ["java.io.EOFException: Stream ended prematurely", "java.lang.NullPointerException"])
+def test_state_that_cannot_be_read_is_told_as_that_and_not_as_a_worker_that_died(cause: str) -> None:
+    text = (
+        "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):\n"
+        '  File "/x/clientserver.py", line 1, in _call_proxy\n    call()\n'
+        "py4j.protocol.Py4JJavaError: An error occurred while calling o1.getResult.\n"
+        ": org.apache.spark.SparkException: Exception thrown in awaitResult: Job aborted due to stage failure\n"
+        "Caused by: org.apache.spark.SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during "
+        f"loading state.  SQLSTATE: 58030\n\tat org.apache.spark.X(X.scala:1)\nCaused by: {cause}\n\tat y\n"
+    )
+    error = explained(text, "q")
+    assert (error.what, error.where) == (
+        "State of the query in Spark's checkpoint is damaged or gone.",
+        "query q, checkpoint/state",
+    )
+    assert cause.rpartition("java.")[2].partition(".")[2] in error.got
+    assert error.hint.startswith("restore the home of the query as a whole")
+
+
+def test_the_file_of_state_is_named_where_spark_names_it() -> None:
+    said = "[CANNOT_LOAD_STATE_STORE.X] Error reading state file of file:/a b/checkpoint/state/0/0/1.changelog does not"
+    assert explained(said, "q").where == "query q, checkpoint/state"  # a name with spaces is not guessed
+    assert explained(said.replace("a b", "a"), "q").where == "query q, /a/checkpoint/state/0/0/1.changelog"
+
+
+@pytest.mark.parametrize(
+    ("cause", "advice"),
+    [
+        ("org.apache.spark.SparkException: Python worker failed to connect back.", "SPARK_LOCAL_IP=127.0.0.1"),
+        ('java.io.IOException: Cannot run program "python9": error=2, No such file', "there is no python9 where"),
+    ],
+)
+def test_workers_that_cannot_be_reached_or_started_come_with_advice(cause: str, advice: str) -> None:
+    error = explained(f"[STREAM_FAILED] Query [id = 1] terminated with exception: x\nCaused by: {cause}\n\tat y\n", "q")
+    assert error.what == cause.rpartition("org.apache.spark.")[2].removeprefix("java.io.")
+    assert advice in error.hint
+    assert "PYSPARK_PYTHON" in error.hint
+
+
 def test_a_number_of_the_system_is_told_with_its_meaning() -> None:
     for text in ("[Errno 28] Error writing bytes to file", "[Errno 28] No space left on device"):
         error = explained(worker(f'  File "/x", line 1, in f\n    x\nOSError: {text}'), "q")

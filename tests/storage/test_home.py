@@ -49,6 +49,28 @@ def test_a_damaged_identity_is_told(places: Places) -> None:
         open_home(places("home"))
 
 
+def test_an_identity_that_is_gone_is_told_with_what_it_was(places: Places) -> None:
+    home = open_home(places("home"))
+    home.put(Record(home.run, 0, 0))
+    home.lease.release()
+    (places("home") / "run.json").delete()
+    with pytest.raises(
+        StorageError, match=r"has lost its identity\.\n.*where: .*run.json\n.*no run.json, beside log"
+    ) as told:
+        open_home(places("home"))
+    assert not (places("home") / "run.json").exists()
+    (places("home") / "run.json").write(f'{{"run": "{home.run}"}}'.encode())
+    assert f'write {{"run": "{home.run}"}} into it' in told.value.hint
+    assert open_home(places("home")).run == home.run
+
+
+def test_a_home_whose_log_is_gone_too_says_what_is_left(places: Places) -> None:
+    (places("home") / "checkpoint" / "metadata").write(b"{}")
+    with pytest.raises(StorageError, match=r"no run\.json, beside checkpoint of a run") as told:
+        open_home(places("home"))
+    assert told.value.hint.startswith("restore it from a copy, or start over")
+
+
 def test_a_home_travels_to_where_its_records_are_put(places: Places) -> None:
     home = open_home(places("home"))
     copy = pickle.loads(pickle.dumps(home))

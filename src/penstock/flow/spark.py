@@ -26,6 +26,7 @@ from penstock.engines.spark.streaming import Hosted
 from penstock.engines.spark.support import STREAMING, batch_support
 from penstock.engines.spark.tables import SparkTable
 from penstock.engines.spark.types import spark_ddl
+from penstock.engines.spark.watched import reached
 from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.query import Query, StartOptions
 from penstock.flow.results import Results
@@ -225,7 +226,7 @@ class SparkQuery(Query):
                 "A streaming query has no end to collect.", where=self.name, hint="use q.start(…), or q.df.writeStream"
             )
         limit = DeadLimit(max_dead)
-        with files_named():
+        with reached(self.name), files_named():
             if max_dead is not None:
                 read = sum(s.frame.count() + len(s.unread) for s in self._sources.values())
                 limit.check(Counts(read=read, dead=self.dead_letters.count()), self.name, at_end=True)

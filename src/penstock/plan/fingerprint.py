@@ -24,8 +24,9 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.expressions import USER, Call, walk
 from penstock.plan.function_code import fingerprint, same_code
 from penstock.plan.identity import Known, expressions_of, identities, progress_form
-from penstock.plan.meaning import meanings
+from penstock.plan.meaning import meanings, wordless
 from penstock.plan.nodes import GroupAggregate, Node, Source, WindowAggregate
+from penstock.plan.renaming import naming
 
 LABEL = 300
 """So much of an operator's label is kept."""
@@ -57,6 +58,7 @@ def describe(plan: Node, catalog: Catalog, known: Sequence[Known] | None = None)
         "result": [[f.name, str(f.type)] for f in plan.schema.visible],
         "operators": [[k.identity, k.own, k.node.label[:LABEL]] for k in known],
         "meanings": dict(zip(meanings(own), [k.identity for k in known], strict=True)),
+        "names": {meaning: list(naming(k.node)) for meaning, k in zip(wordless(own), own, strict=True)},
     }
 
 

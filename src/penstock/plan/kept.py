@@ -1,8 +1,9 @@
 """What a checkpoint holds, as far as planning goes by it.
 
-State is kept under identities, each with the kind of its pages. Three things are free when a query is planned and fixed
+State is kept under identities, each with the kind of its pages. Four things are free when a query is planned and fixed
 by state that is there already. The *identity* of a node: where the aliases of sub-queries are worded otherwise, a node
-that means the same (`meaning`) goes by the identity that its state is under. The *algorithm* of an aggregate, which
+that means the same (`meaning`) goes by the identity that its state is under. The *names* of columns on the way, which
+state may hold: they stay those of the checkpoint (`renaming`). The *algorithm* of an aggregate, which
 costs decide: another setting, or a release that weighs otherwise, must not make the state useless. And the *order of a
 union's branches*, which means nothing, but which port a promise came through is part of the state, and so is, on Spark,
 which number a source has.
@@ -23,9 +24,10 @@ from penstock.operators.aggregates.paned import PanedAggregate
 from penstock.operators.aggregates.wid import WidAggregate
 from penstock.plan.cost import COLUMNAR, DIFFERENTIAL, PANED, WID, Choice
 from penstock.plan.identity import Known, identities
-from penstock.plan.meaning import meanings
+from penstock.plan.meaning import meanings, wordless
 from penstock.plan.nodes import Node, Union
 from penstock.plan.physical import Physical
+from penstock.plan.renaming import called
 
 BRANCHES = 6
 """A union of more branches stays as it is written."""
@@ -55,6 +57,8 @@ class Kept:
     """Of the pages of each operator, by its identity."""
     meant: Mapping[str, str] = field(default_factory=dict)
     """The identities by what their nodes mean; none in checkpoints of earlier releases."""
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What nodes call columns, by what they mean without it; none in checkpoints of earlier releases."""
 
     @staticmethod
     def of(kinds: Any, query: Any) -> Kept:
@@ -62,7 +66,8 @@ class Kept:
 
         What is none of these is left to whoever checks the checkpoint.
         """
-        return Kept(_texts(kinds), _texts(query.get("meanings") if isinstance(query, Mapping) else None))
+        said = query if isinstance(query, Mapping) else {}
+        return Kept(_texts(kinds), _texts(said.get("meanings")), _names(said.get("names")))
 
     def identities(self, plan: Node) -> list[Known]:
         """The nodes of a plan, each with the identity of the one in the checkpoint that means the same."""
@@ -72,6 +77,12 @@ class Kept:
         found = zip(known, meanings(known), strict=True)
         taken = [replace(each, identity=self.meant.get(meaning, each.identity)) for each, meaning in found]
         return taken if len({each.identity for each in taken}) == len(taken) else known
+
+    def named(self, plan: Node) -> Node:
+        """The plan with columns called as they are in the checkpoint, where they are worded otherwise."""
+        if not self.names:
+            return plan
+        return called(plan, [self.names.get(meaning) for meaning in wordless(identities(plan))])
 
     def chosen(self, choice: Choice, identity: str) -> Choice:
         """The cheapest algorithm that can take up the state of an operator, if there is one."""
@@ -87,6 +98,10 @@ class Kept:
             if not self._has(plan, at):
                 plan = self._reordered(plan, at)
         return plan
+
+    def as_it_was(self, plan: Node) -> Node:
+        """The plan with the names and the order of branches that the checkpoint has."""
+        return self.named(self.ordered(self.named(plan)))
 
     def has_of(self, plan: Node) -> int:
         """Of how many nodes of a plan there is state."""
@@ -112,6 +127,16 @@ def _texts(found: Any) -> dict[str, str]:
     """What of a mapping is text by text."""
     pairs = found.items() if isinstance(found, Mapping) else ()
     return {key: value for key, value in pairs if isinstance(key, str) and isinstance(value, str)}
+
+
+def _names(found: Any) -> dict[str, tuple[str, ...]]:
+    """What of a mapping is lists of text by text."""
+    pairs = found.items() if isinstance(found, Mapping) else ()
+    return {
+        key: tuple(value)
+        for key, value in pairs
+        if isinstance(key, str) and isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    }
 
 
 def _are_alike(union: Union) -> bool:

@@ -149,9 +149,10 @@ def _joined(plan: Node, kept: Kept, *, staged: bool = False) -> Node:
     able = candidates(plan)
     if staged and not all(n.everywhere for n in able[0].walk() if isinstance(n, MultiJoin)) and not _is_asked_for(plan):
         able = [able[-1], *able[:-1]]
-    if staged:
-        able = [narrowed(each) if why_uncut(each) is None else each for each in able]
-    return max(map(kept.ordered, able), key=kept.has_of)  # the first of equals
+    if staged:  # joins of earlier releases were given columns in the order of their streams
+        forms = (narrowed, partial(narrowed, by_name=False)) if kept.kinds else (narrowed,)
+        able = [form(each) if why_uncut(each) is None else each for each in able for form in forms]
+    return max(map(kept.as_it_was, able), key=kept.has_of)  # the first of equals
 
 
 def _is_asked_for(plan: Node) -> bool:

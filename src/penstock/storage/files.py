@@ -103,6 +103,20 @@ class Place:
         """The names of the files in this folder, sorted; none if there is no such folder."""
         return self._list(fs.FileType.File)
 
+    def sizes(self) -> dict[str, int]:
+        """The files in this folder, with how many bytes each has; none if there is no such folder."""
+        with self.told("list", "folder"):
+            if self.is_local:
+                return {name: size for name in self.files() if (size := self._size_on_disk(name)) is not None}
+            listed = self.fs.get_file_info(fs.FileSelector(self.path, allow_not_found=True))
+        return {info.base_name: info.size for info in listed if info.type == fs.FileType.File}
+
+    def _size_on_disk(self, name: str) -> int | None:
+        try:
+            return os.stat(f"{self.path}/{name}").st_size
+        except FileNotFoundError:  # it has got another name in the meantime
+            return None
+
     def folders(self) -> list[str]:
         """The names of the folders in this folder, sorted."""
         return self._list(fs.FileType.Directory)

@@ -108,9 +108,11 @@ class Staging:
                 writer.write_table(table.cast(schema.arrow))
                 if self.stream.time is not None and table.num_rows:
                     starts.append(pc.min_max(ticks_of(table.column(self.stream.time))).as_py())
+            writer.close()
+            size = sink.tell()
         least = min((s["min"] for s in starts if s["min"] is not None), default=None)
         greatest = max((s["max"] for s in starts if s["max"] is not None), default=None)
-        return DataFile("", rows, least, greatest, file.name)
+        return DataFile("", rows, least, greatest, file.name, size)
 
 
 def ticks_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -222,10 +224,11 @@ class OutputFolder:
                 f"over: delete this folder and {self.owner.home}",
             )
 
-    def tidy(self, number: int = -1, pending: Sequence[DataFile] = ()) -> None:
+    def tidy(self, number: int = -1, pending: Sequence[DataFile] = ()) -> list[DataFile]:
         """Remove what no record names: files of tasks that failed, of a driver that was killed, of compactions.
 
-        `number` and `pending` are of the last record, which may not have been published.
+        `number` and `pending` are of the last record, which may not have been published. What the log names is given
+        back: that is what should be there now.
         """
         pending = pending if number > self.log.written else ()
         files = [f for e in self.log.entries() for f in e.files]
@@ -238,6 +241,7 @@ class OutputFolder:
             if name.startswith(f"part-{self.owner.run[:8]}-") and name not in named and "-empty" not in name:
                 (self.place / name).delete()
         self.move([f for f in files if f.staged in waiting])
+        return files
 
     def delete(self, files: Iterable[DataFile]) -> None:
         """Delete files of rows."""

@@ -22,6 +22,7 @@ from penstock.storage.files import Place
 from penstock.storage.lease import EXPIRES, Lease, acquire
 from penstock.storage.log import KEEP, Record, RecordLog
 
+RUN = "run.json"
 LOG = "log"
 """The folder of records in a home."""
 _NAME = re.compile(r"[^\W_][\w .@=+-]{0,199}")
@@ -57,10 +58,31 @@ def open_home(
 ) -> Home:
     """Hold a home, which is made if it is not there."""
     place.make_folder()
-    file = place / "run.json"
+    file = place / RUN
+    _check_not_lost(place, file)
     file.put_json({"run": uuid.uuid4().hex, "made": clock()})
     value = file.read_json()
     if not isinstance(value, dict) or not isinstance(value.get("run"), str):
         raise StorageError("A file is damaged.", where=str(file), got=repr(value), hint="restore it from a copy")
     run: str = value["run"]
     return Home(place, run, acquire(place, run, expires=expires, clock=clock), keep)
+
+
+def _check_not_lost(place: Place, file: Place) -> None:
+    """Refuse a home that was in use and has no identity any more: with another one it would be another run."""
+    if file.exists():
+        return
+    log = RecordLog(place / LOG)
+    last = log.last()
+    used = [name for name in (LOG, "checkpoint") if (place / name).files() or (place / name).folders()]
+    if not used or file.exists():  # another driver may have begun in the meantime
+        return
+    hint = "restore it from a copy, or start over with another flow path and another folder"
+    if last is not None:
+        hint = f'write {{"run": "{last.run}"}} into it, which is what the log beside it is of; or {hint}'
+    raise StorageError(
+        "The home of a query has lost its identity.",
+        where=str(file),
+        got=f"no {RUN}, beside {' and '.join(used)} of a run",
+        hint=hint,
+    )

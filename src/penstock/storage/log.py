@@ -38,6 +38,8 @@ class DataFile:
     greatest: int | None = None
     staged: str = ""
     """Its name in the staging folder, until it has been moved."""
+    size: int | None = None
+    """How many bytes it has; None if an earlier release wrote it."""
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ output is settled by the place that the record names:
 
 Files that no record names are of tasks that failed, and removed. A folder that another home writes to, of which this
 one is a copy, is let alone. Only the folder of results is held to what the log says that it was told: late rows and
-dead letters may be cleared away.
+dead letters may be cleared away. So are the files of results that were published long ago: that some are gone or cut
+short stops no run, which never reads them, but whoever reads the folder, so it is told (`whole`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +25,9 @@ from penstock.errors import StorageError
 from penstock.storage.files import Place, place_of
 from penstock.storage.folders import OutputFolder, owner_of
 from penstock.storage.home import Home
-from penstock.storage.log import Record
+from penstock.storage.log import DataFile, Record
 from penstock.storage.reader import FolderReader
+from penstock.storage.whole import tell_lacking
 
 RESULTS = "results"
 REMEMBERED = 100
@@ -102,7 +104,7 @@ class Repair:
         if folder is not None:
             if name == RESULTS or self.last is None:
                 folder.check(self.told.left.get(folder.place.uri))
-            folder.tidy()
+            self._told_whole(name, folder, folder.tidy())
 
     def _has_come_along(self, name: str, folder: OutputFolder) -> bool:
         """Whether a folder that is elsewhere now is the one in which the last record was promised, or a copy of it."""
@@ -145,7 +147,12 @@ class Repair:
         assert self.last is not None
         if name == RESULTS:
             folder.check(self.told.shown.get(name), self.told.before.get(name))
-        folder.tidy(self.last.number, self.last.files.get(name, ()))
+        files = folder.tidy(self.last.number, self.last.files.get(name, ()))
+        self._told_whole(name, folder, files)
         kept = self.told.keep.get(name)
         if kept is None or self.last.at >= folder.clock() - kept:
             publish(self.last, name, folder)
+
+    def _told_whole(self, name: str, folder: OutputFolder, files: Sequence[DataFile]) -> None:
+        if name == RESULTS:
+            tell_lacking(folder.place, files)

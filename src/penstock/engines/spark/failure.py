@@ -40,6 +40,14 @@ _OTHER_PYTHON = re.compile(r"No module named '(penstock|pyarrow|pandas|numpy)|PY
 _WORKER_DIED = re.compile(
     r"Python worker exited unexpectedly|java\.io\.EOFException|SocketException: (?:Connection reset|Broken pipe)"
 )
+_UNCAPTURED = "Py4JJavaError"
+"""An error of Java that PySpark has no class for."""
+_STATE = re.compile(
+    r"\[(?:CANNOT_LOAD_STATE_STORE|STREAMING_STATEFUL_OPERATOR_MISSING_STATE|STATE_STORE_\w+|INVALID_STATE_STORE|STDS_FAILED_TO_READ)"
+)
+_FILE = re.compile(r"(?<=file:)/[^\s,;'\"]*/state/[^\s,;'\"]+")
+_UNCONNECTED = "Python worker failed to connect back"
+_NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]*)"')
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -66,6 +74,10 @@ def told(name: str) -> Iterator[None]:
         yield
     except PySparkException as error:
         raise explained(str(error), name) from None
+    except Exception as error:
+        if type(error).__name__ != _UNCAPTURED:
+            raise
+        raise explained(str(error), name) from None
 
 
 def explained(stack: str, name: str) -> RunError:
@@ -75,6 +87,8 @@ def explained(stack: str, name: str) -> RunError:
     if own is not None:
         own["where"] = f"{where}: {own['where']}" if "where" in own else where
         return RunError(**own, stack=stack)
+    if _STATE.search(stack):
+        return _of_state(stack, where)
     ended = _last_traceback(stack)
     if ended is not None:
         at = f"{where}, {ended.place}" if ended.place else where
@@ -90,6 +104,20 @@ def explained(stack: str, name: str) -> RunError:
         )
     reason, root = _of_spark(stack)
     return RunError(reason, where=where, got=root, hint=_hint(stack), stack=stack)
+
+
+def _of_state(stack: str, where: str) -> RunError:
+    """State that Spark could not read: which file, if that is told, and what is wrong with it."""
+    reason, root = _of_spark(stack)
+    file = _FILE.search(f"{reason} {root}") or _FILE.search(stack[stack.rfind("Caused by: ") :])
+    return RunError(
+        "State of the query in Spark's checkpoint is damaged or gone.",
+        where=f"{where}, {file[0]}" if file is not None else f"{where}, checkpoint/state",
+        got=f"{reason}: {root}" if root else reason,
+        hint="restore the home of the query as a whole, with checkpoint and log, from a copy of one moment; or start "
+        "over with another flow path and another folder",
+        stack=stack,
+    )
 
 
 def _own(stack: str) -> dict[str, str] | None:
@@ -153,4 +181,16 @@ def _with_errno(reason: str) -> str:
 def _hint(stack: str) -> str:
     if _OTHER_PYTHON.search(stack):
         return f"Spark's workers run another Python: start the session with PYSPARK_PYTHON={sys.executable}"
+    missing = _NO_PYTHON.search(stack)
+    if missing is not None:
+        return (
+            f"there is no {missing['program']} where Spark's workers run: start the session with PYSPARK_PYTHON set to "
+            f"a Python that is there and has penstock, such as {sys.executable}"
+        )
+    if _UNCONNECTED in stack:
+        return (
+            "a worker of Spark was started and did not reach its JVM: start the session with SPARK_LOCAL_IP=127.0.0.1 "
+            f"on one machine and PYSPARK_PYTHON={sys.executable}, see that no firewall is between ports of the "
+            "machine, and on a busy one give it longer with spark.python.authenticate.socketTimeout=60s"
+        )
     return "run.exception.stack has all that Spark says"

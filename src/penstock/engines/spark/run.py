@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from penstock.engines.spark.checkpoint import check_checkpoint
 from penstock.engines.spark.failure import told
 from penstock.engines.spark.manifest import keep_manifest, kept_at, manifest_of
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import CONTROL_FOLDER, Hosted
-from penstock.engines.spark.watched import WatchedQuery
+from penstock.engines.spark.watched import WatchedQuery, reached
 from penstock.engines.spark.writing import KINDS, Target, Writer
 from penstock.errors import CheckpointError, StreamError
 from penstock.model.accounts import DeadLimit
@@ -88,11 +89,14 @@ def start(
     """Start a query, or go on with it where its checkpoint ends, with as many buckets as it has there."""
     retention = retention if retention is not None else Retention()
     limit = limit if limit is not None else DeadLimit()
-    spark = query.hosted(buckets=buckets).spark
-    keep = max(retention.records, int(spark.conf.get(RETAINED, None) or 0))
+    with reached(query.name):
+        spark = query.hosted(buckets=buckets).spark
+        retained = int(spark.conf.get(RETAINED, None) or 0)
+    keep = max(retention.records, retained)
     home = open_home(place_of(str(query.path)) / checked_name(query.name), keep=keep)
     try:
-        streaming, outputs = _streaming(query, home, (sink, late, dead), trigger, buckets, retention, limit)
+        with reached(query.name):
+            streaming, outputs = _streaming(query, home, (sink, late, dead), trigger, buckets, retention, limit)
     except BaseException:
         home.lease.release()
         raise
@@ -195,9 +199,10 @@ def _check_places(outputs: list[Target]) -> None:
 def _check_checkpoint(home: Home, writer: Writer) -> None:
     """The log and Spark's checkpoint tell of the same micro-batches."""
     last = writer.log.last()
+    check_checkpoint(home.place / "checkpoint")
     offsets = home.place / "checkpoint" / "offsets"
     if last is not None and not (offsets / str(last.batch)).exists():
-        got = f"the log ends with micro-batch {last.batch}, which the checkpoint does not have"
+        got = f"the log ends with micro-batch {last.batch}, which is not in {offsets}"
     elif last is None and any(n.isdigit() for n in (home.place / "checkpoint" / "commits").files()):
         got = "the checkpoint has micro-batches, the log has none"
     else:

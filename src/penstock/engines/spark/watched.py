@@ -7,7 +7,8 @@ before stays stopped; Spark lets one wait for what such a query will never proce
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
@@ -79,6 +80,18 @@ class WatchedQuery:
     def _raise_if_gone(self) -> None:
         if self._gone is not None and not self._stopped:
             raise self._gone
+
+
+@contextlib.contextmanager
+def reached(name: str) -> Iterator[None]:
+    """Whatever is asked of a JVM inside: if that is gone, it is said so."""
+    try:
+        yield
+    except Exception as error:
+        lost = isinstance(error, ConnectionError | EOFError) or not isinstance(error, OSError)  # or it is of a disk
+        if not lost or not is_gone(error):
+            raise
+        raise gone(name, error) from None
 
 
 def is_gone(error: BaseException) -> bool:
