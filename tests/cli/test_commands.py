@@ -91,6 +91,27 @@ def test_what_a_user_gets_wrong_is_told(
         assert part in told
 
 
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["lmerge", "--clock", "wall"], ["Only the experiments of upstream have clocks", "--clock wall"]),
+        (["upstream", "--clock", "sun"], ["There is no such clock", "sun", "simulated, wall"]),
+        (["upstream", "--figure", "15"], ["There is no such figure", "15", "sharing"]),
+    ],
+    ids=lambda v: " ".join(v)[:40],
+)
+def test_experiments_that_there_are_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], parts: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["penstock", "papers", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    for part in parts:
+        assert part in told
+
+
 def test_without_java_it_is_said(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("t,k\n1,a\n")
     done = penstock("run", SQL, "-s", f"s={tmp_path}/x.csv", "--time", "t", JAVA_HOME="/nowhere", PATH="/usr/bin:/bin")

@@ -13,6 +13,7 @@ import penstock as pk
 from penstock.engines.base import Support, check
 from penstock.engines.spark.support import BATCH, STREAMING
 from penstock.errors import StreamError, UnsupportedError
+from penstock.model.batch import Batch
 from penstock.model.schema import schema_of
 from penstock.plan.nodes import Conflate
 from penstock.reference.updates import owed
@@ -277,3 +278,20 @@ def test_a_query_without_a_name_for_its_key_is_conflated_by_its_update_key() -> 
     assert isinstance(query.plan, Conflate)
     assert query.plan.key == ("s",)
     assert query.collect().to_pylist() == [{"s": "A", "price": 1, "ts": 1}]
+
+
+def test_keys_that_come_no_more_are_forgotten_in_a_run() -> None:
+    """Three thousand orders that come once, a millisecond apart: a thousand or so are known at a time."""
+    query: Any = pk.conflate(
+        [], time="ts", key="number", schema="ts BIGINT, number BIGINT", forget_after="100 milliseconds"
+    )
+    execution, now, out = query.execution(), 0, 0
+    execution.clock = lambda: now
+    push = execution.pusher("stream")
+    for number in range(3000):
+        now += 1000
+        push((number, number))
+        out += sum(len(item) for item in execution.release() if isinstance(item, Batch))
+    (arc,) = execution.graph.queued
+    assert out == 3000
+    assert len(arc.operator.queue._keys) <= 1200

@@ -244,7 +244,13 @@ def papers(
     events: Annotated[
         int | None, typer.Option(min=1, help="How many events each stream has, or how many tuples all have.")
     ] = None,
-    figure: Annotated[str | None, typer.Option(help="Of window-queries: 7-6, 7-7, 9 or many; all by default.")] = None,
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            help="Of window-queries: 7-6, 7-7, 9 or many; of upstream: 5 to 17, sharing, access, wider or switching; "
+            "all by default."
+        ),
+    ] = None,
     clock: Annotated[
         str | None, typer.Option(help="Of upstream: simulated, or wall for runs in real time; simulated by default.")
     ] = None,

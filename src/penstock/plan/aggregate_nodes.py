@@ -11,9 +11,9 @@ order the rows came and whenever the promise did, and no other time is; the time
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from penstock.errors import PlanError
+from penstock.model.cached import cached_property
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema
 from penstock.model.time import Domain

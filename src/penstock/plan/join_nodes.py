@@ -20,10 +20,10 @@ A row without a partner, where those are kept, starts when it started itself.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal, Self
 
 from penstock.errors import PlanError
+from penstock.model.cached import cached_property
 from penstock.model.properties import StreamProperties, renamed_all
 from penstock.model.schema import Field, Schema
 from penstock.model.time import Domain, show_span, show_ticks

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from penstock.model.cached import cached_property
 from penstock.model.lived_rows import END, OLD
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import BIGINT, TIMESTAMP, Field, Schema

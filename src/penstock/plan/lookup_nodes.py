@@ -14,11 +14,11 @@ Which rows a table has is no part of what a node means: state above a lookup is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
 
+from penstock.model.cached import cached_property
 from penstock.model.properties import StreamProperties, renamed_all
 from penstock.model.schema import Field, Schema
 from penstock.plan.expressions import Expression, renamed, worded

@@ -8,9 +8,9 @@ the joins gave, and if the conditions hold. Bounds between two streams that no j
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Self
 
+from penstock.model.cached import cached_property
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.model.time import Domain

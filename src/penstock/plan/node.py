@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
+from penstock.model.cached import cached_property
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.plan.integrity import check_agree, check_count

@@ -9,8 +9,8 @@ tables in `lookup_nodes`, how long events live in `lived_nodes`, what is newest 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from penstock.model.cached import cached_property
 from penstock.model.made import is_made
 from penstock.model.progress import Progress, Punctuated, Several
 from penstock.model.properties import StreamProperties, renamed_all

@@ -10,9 +10,9 @@ in all columns can change places without a trace.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from penstock.errors import PlanError
+from penstock.model.cached import cached_property
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import INT, Field, Schema
 from penstock.plan.aggregate_nodes import window_fields

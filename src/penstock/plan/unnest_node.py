@@ -7,8 +7,8 @@ of them. A row whose array is empty or null gives nothing, or, with `outer`, one
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from penstock.model.cached import cached_property
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import INT, Field, Schema
 from penstock.plan.integrity import check_column

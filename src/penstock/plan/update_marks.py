@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from penstock.errors import PlanError
+from penstock.model.cached import cached_property
 from penstock.operators.queues.extents import Extents, extents_of
 from penstock.operators.queues.window_cost import PlanCost, plan_cost
 from penstock.operators.windows.sliding import Sliding

@@ -18,9 +18,9 @@ delivered, and two runs agree in the last row of each key.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
+from penstock.model.cached import cached_property
 from penstock.model.lived_rows import END, OLD
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
