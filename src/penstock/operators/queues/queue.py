@@ -257,6 +257,9 @@ class Queue(ABC):
     def dequeue(self, now: int, most: int) -> Batch:
         """The rows that are next, in the order of the schedule, at most so many; they are under way from now on."""
 
+    def wake(self, now: int) -> None:  # noqa: B027 - in most queues nobody sleeps
+        """The run ends here: whatever waits is wanted now."""
+
     @abstractmethod
     def delivered(self, now: int, most: int | None = None) -> None:
         """What was dequeued has been processed: all of it, or the first so many that are still under way."""
