@@ -239,6 +239,8 @@ class Queue(ABC):
     """Whether rows that wait may become ready by the passing of time alone."""
     keeps_order = False
     """Whether rows come out in the order in which they came in, those that do."""
+    forgotten = 0
+    """How many keys were forgotten."""
 
     def __init__(self, schema: Schema, key: Sequence[str] = ()) -> None:
         """`key` names the columns of the update key; none where each row updates the one before it."""
@@ -267,6 +269,10 @@ class Queue(ABC):
     @abstractmethod
     def read(self, key: Key) -> Row | None:
         """The newest row of a key that waits, which goes on waiting; None if none does."""
+
+    def knows(self, key: Key) -> bool:
+        """Whether a key that has come was not forgotten."""
+        return True
 
     @abstractmethod
     def __len__(self) -> int:
