@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from penstock.errors import StreamError
+from penstock.flow.given_keys import given_key
 from penstock.model.batch import Batch, Row, present
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
@@ -51,23 +52,13 @@ class CurrentValues:
 
     def key_of(self, given: Any) -> Row:
         """A key as it is given by whoever asks: a value, or a tuple of them, one for each of its columns."""
-        key = given if isinstance(given, tuple) else (given,)
         if self.key is None:
             raise StreamError(
                 "The result has no update key to read it by.",
                 where=self._where,
                 hint="pk.conflate(query, key=…), or update_key=… where the stream is declared",
             )
-        if len(key) != len(self.key):
-            raise StreamError(
-                "A key has a value for each of its columns.", where=self._where, got=repr(key)[:200],
-                hint=f"values of {', '.join(self.key) or 'no columns: read()'}",
-            )  # fmt: skip
-        try:
-            hash(key)
-        except TypeError:
-            raise StreamError("A key is made of plain values.", where=self._where, got=repr(given)[:200]) from None
-        return key
+        return given_key(given, self.key, self.schema, self._where)
 
     @property
     def names(self) -> tuple[str, ...]:
