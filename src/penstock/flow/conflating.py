@@ -18,9 +18,12 @@ from typing import Any, Self
 
 from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.declaring import named_columns
+from penstock.flow.given_keys import given_key
 from penstock.flow.user_code import NAME
 from penstock.model.elements import is_whole
+from penstock.model.schema import Schema
 from penstock.model.time import Domain, Length, length_ticks
+from penstock.model.values import canonical_row
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.nodes import Conflate, Join, Lookup, Newest, Node, Select
 from penstock.plan.rules.settle import settled
@@ -245,7 +248,7 @@ def conflate_node(
         _microseconds("max_staleness", max_staleness, where),
         budget,
         _microseconds("every", every, where),
-        _pace(access, by, where),
+        _pace(access, by, below.schema, where),
         windows,
         bool(adaptive),
         _microseconds("forget_after", forget_after, where),
@@ -342,7 +345,7 @@ def _microseconds(option: str, length: Length | None, where: str) -> int | None:
     return ticks
 
 
-def _pace(access: Mapping[Any, Length] | None, key: tuple[str, ...], where: str) -> Pace:
+def _pace(access: Mapping[Any, Length] | None, key: tuple[str, ...], schema: Schema, where: str) -> Pace:
     """How often values of some keys are wanted, by the values of their columns."""
     if access is None:
         return ()
@@ -351,16 +354,12 @@ def _pace(access: Mapping[Any, Length] | None, key: tuple[str, ...], where: str)
             "access says of some keys how often they are wanted.", where=where, got=repr(access)[:200],
             hint="access={'GOOG': '1 minute'}",
         )  # fmt: skip
-    found = []
+    found: dict[tuple[object, ...], int] = {}
     for given, length in access.items():
-        own = given if isinstance(given, tuple) else (given,)
-        if len(own) != len(key):
-            raise StreamError(
-                "A key has a value for each of its columns.", where=where, got=repr(given)[:200],
-                hint=f"values of {', '.join(key) or 'no columns'}",
-            )  # fmt: skip
+        own = given_key(given, key, schema, f"{where}, access")
         ticks = _microseconds(f"access of {given!r}", length, where)
         if ticks is None:
             raise StreamError("How often is a length of time.", where=where, got=repr(given)[:200], hint="'1 minute'")
-        found.append((own, ticks))
-    return tuple(found)
+        if found.setdefault(canonical_row(own), ticks) != ticks:
+            raise StreamError("access says of a key twice how often it is wanted.", where=where, got=repr(given)[:200])
+    return tuple(found.items())

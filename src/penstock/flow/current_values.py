@@ -1,8 +1,8 @@
 """What is current of each key of a result: what was delivered last, for whoever asks.
 
-Kept while a run goes on, if its result is an update stream. Of rows with lives only those that have not ended count, so
-that a key whose newest row was left out has no value. A result that comes straight out of a queue has newer values
-there, which are read as they wait.
+Kept while a run goes on, if its result is an update stream and cannot be read from a queue (`reading_path`), which has
+newer values. Of rows with lives only those that have not ended count, so that a key whose newest row was left out has
+no value.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from penstock.errors import StreamError
+from penstock.flow.given_keys import given_key
 from penstock.model.batch import Batch, Row, present
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
@@ -28,12 +29,14 @@ class CurrentValues:
         self.key = None if key is None else tuple(name for name in self.schema.names if name in key)
         self._places = tuple(self.schema.index(name) for name in self.key or ())
         self._where = where
+        self.is_kept = self.key is not None
+        """Whether what is delivered is kept; not if it is read elsewhere."""
         self._rows: dict[Row, Row] = {}
         self._lock = threading.Lock()
 
     def take(self, batch: Batch) -> None:
         """These were delivered."""
-        if self.key is None:
+        if not self.is_kept:
             return
         ends = [END_OF_TIME] * len(batch) if batch.lives is None else batch.lives.ends.tolist()
         at = self.schema.time_index
@@ -49,27 +52,24 @@ class CurrentValues:
 
     def key_of(self, given: Any) -> Row:
         """A key as it is given by whoever asks: a value, or a tuple of them, one for each of its columns."""
-        key = given if isinstance(given, tuple) else (given,)
         if self.key is None:
             raise StreamError(
                 "The result has no update key to read it by.",
                 where=self._where,
                 hint="pk.conflate(query, key=…), or update_key=… where the stream is declared",
             )
-        if len(key) != len(self.key):
-            raise StreamError(
-                "A key has a value for each of its columns.", where=self._where, got=repr(key)[:200],
-                hint=f"values of {', '.join(self.key) or 'no columns: read()'}",
-            )  # fmt: skip
-        try:
-            hash(key)
-        except TypeError:
-            raise StreamError("A key is made of plain values.", where=self._where, got=repr(given)[:200]) from None
-        return key
+        return given_key(given, self.key, self.schema, self._where)
 
-    def read(self, key: Row, waiting: Row | None) -> dict[str, object] | None:
-        """The newest row of a key by column; `waiting` is one that was not delivered yet."""
-        if waiting is None:
-            with self._lock:
-                waiting = self._rows.get(canonical_row(key))
-        return None if waiting is None else present(self.schema, waiting)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the key, in the order of the result."""
+        return self.key or ()
+
+    def read(self, key: Row) -> dict[str, object] | None:
+        """The row of a key that was delivered last, by column."""
+        with self._lock:
+            return self.shown(self._rows.get(canonical_row(key)))
+
+    def shown(self, row: Row | None) -> dict[str, object] | None:
+        """A row of the result by column."""
+        return None if row is None else present(self.schema, row)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.engines.local.execution import LocalExecution
 from penstock.flow.background import BackgroundRun
 from penstock.flow.destinations import Forward, ResultDestination
-from penstock.flow.queue_progress import read_current, staleness_of
+from penstock.flow.queue_progress import path_to, read_current, staleness_of
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -31,6 +31,7 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
         self.query, self.execution = query, query._for_tables()
         side, name = self.execution.side, name or query.name
         self._results: ResultDestination = ResultDestination(query, sink, name)
+        self._path = path_to(self.execution.graph.outlet, self._results.current)
         forwards = (
             Forward("late rows", late, name, lambda: (side.late,)),
             Forward("dead letters", dead, name, lambda: (side.letters,)),
@@ -52,12 +53,12 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
         return self.execution.late()
 
     def read(self, key: Any = ()) -> dict[str, object] | None:
-        """What is current of a key of the result."""
-        return read_current(self.execution, self.execution.graph.outlet, self._results.current, key)
+        """What the query says of a key of its result now."""
+        return read_current(self.execution, self._path, self._results.current, key)
 
     def staleness(self, key: Any = ()) -> Mapping[str, float]:
         """How stale what was delivered of a key is, in seconds."""
-        return staleness_of(self.execution, self.execution.graph.outlet, self._results.current, key)
+        return staleness_of(self.execution, self._path, self._results.current, key)
 
     def snapshot(self) -> bytes:
         """The state of the run; take it when it is over."""

@@ -17,14 +17,14 @@ from penstock.errors import PenstockError, UnsupportedError, reason_of
 from penstock.flow.background import as_ours, progress_of
 from penstock.flow.destinations import ResultDestination
 from penstock.flow.local import LocalQuery
-from penstock.flow.queue_progress import read_current, staleness_of
+from penstock.flow.queue_progress import path_to, read_current, staleness_of
+from penstock.flow.reading_path import ReadingPath
 from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
 from penstock.flow.run_progress import RunProgress, shown
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.time import MIN_TICK
-from penstock.runtime.arcs import Outlet
 from penstock.runtime.graph import GraphNode
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class QueryRun(Run):
         """What its sink has raised; nothing is handed to it from then on."""
         self._from: int | None = None
         self._nodes: list[GraphNode] = []
+        self._path: ReadingPath | None = None
         self._streams: list[str] = []
         self._pending: deque[Batch | Punctuation] = deque()
         """What has come out and was not handed to the sink yet."""
@@ -59,6 +60,7 @@ class QueryRun(Run):
         outlet = execution.graph.outlets[self.name]
         self._from = None if outlet.complete_from == MIN_TICK else outlet.complete_from
         self._results.bound = None if outlet.register == MIN_TICK else outlet.register
+        self._path = path_to(outlet, self._results.current)
         self._nodes, self._streams = execution.nodes_of(self.name), execution.streams_of(self.name)
 
     @property
@@ -178,16 +180,12 @@ class QueryRun(Run):
         self._flow_run.punctuate(stream, bound)
 
     def read(self, key: Any = ()) -> dict[str, object] | None:
-        """What is current of a key of the result."""
-        return read_current(self._flow_run.execution, self._outlet(), self._results.current, key)
+        """What the query says of a key of its result now."""
+        return read_current(self._flow_run.execution, self._path, self._results.current, key)
 
     def staleness(self, key: Any = ()) -> Mapping[str, float]:
         """How stale what was delivered of a key is, in seconds."""
-        return staleness_of(self._flow_run.execution, self._outlet(), self._results.current, key)
-
-    def _outlet(self) -> Outlet | None:
-        """Where its results are taken; None once it has left."""
-        return self._flow_run.execution.graph.outlets.get(self.name)
+        return staleness_of(self._flow_run.execution, self._path, self._results.current, key)
 
     def snapshot(self) -> bytes:
         """The flow's run has the state of all its queries."""

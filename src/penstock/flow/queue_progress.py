@@ -9,12 +9,11 @@ from typing import Any
 from penstock.engines.local.hosting import Hosting
 from penstock.errors import StreamError
 from penstock.flow.current_values import CurrentValues
+from penstock.flow.reading_path import ReadingPath, reading_path
 from penstock.flow.run_progress import QueueProgress
-from penstock.operators.queues.conflate import ConflateOperator
 from penstock.operators.queues.queue import QueueCounts, Staleness
 from penstock.plan.nodes import Conflate
 from penstock.runtime.arcs import Outlet, QueuedArc
-from penstock.runtime.graph import GraphNode
 
 SECOND = 1e6
 """In ticks of the clock."""
@@ -57,35 +56,33 @@ def _in_seconds(stale: Staleness) -> dict[str, Any]:
 
 
 def read_current(
-    execution: Hosting[Any], outlet: Outlet | None, current: CurrentValues, key: Any
+    execution: Hosting[Any], path: ReadingPath | None, current: CurrentValues, key: Any
 ) -> dict[str, object] | None:
-    """The newest row of a key: one that waits to be delivered, or else the one that was last."""
+    """What the query says of a key: what becomes of its newest row, or the last that came out where that is unknown."""
     own = current.key_of(key)
-    operator = None if outlet is None else _last_queue(outlet)
-    if operator is None:
-        return current.read(own, None)
+    if path is None or not path.is_whole:
+        return current.read(own)
     with execution.alone():
-        waiting = operator.queue.read(own)
-    return current.read(own, waiting)
+        return current.shown(path.read(path.key_of(own, current.names)))
 
 
 def staleness_of(
-    execution: Hosting[Any], outlet: Outlet | None, current: CurrentValues, key: Any
+    execution: Hosting[Any], path: ReadingPath | None, current: CurrentValues, key: Any
 ) -> Mapping[str, float]:
     """How stale what was delivered of a key is."""
     own = current.key_of(key)
-    operator = None if outlet is None else _last_queue(outlet, above_it=True)
-    if operator is None:
+    if path is None:
         raise StreamError(
             "Nothing waits on the way to this result, so nothing is stale.", where="staleness", hint="see pk.conflate"
         )
     with execution.alone():
-        return _in_seconds(operator.queue.staleness(operator.at(execution.clock()), own))
+        operator = path.operator
+        return _in_seconds(operator.queue.staleness(operator.at(execution.clock()), path.key_of(own, current.names)))
 
 
-def _last_queue(outlet: Outlet, *, above_it: bool = False) -> ConflateOperator | None:
-    """The queue out of which a result comes: at once, or, with `above_it`, through operators of one input."""
-    node: GraphNode = outlet.producer
-    while above_it and not isinstance(node.operator, ConflateOperator) and len(node.inputs) == 1:
-        node = node.inputs[0].producer
-    return node.operator if isinstance(node.operator, ConflateOperator) else None
+def path_to(outlet: Outlet, current: CurrentValues) -> ReadingPath | None:
+    """The way to a result: if it can be read along it, the queue remembers what goes on, and the result does not."""
+    path = reading_path(outlet.producer)
+    if path is not None and path.is_whole and current.key is not None:
+        path.operator.remembers, current.is_kept = True, False
+    return path

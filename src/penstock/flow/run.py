@@ -102,10 +102,14 @@ class Run(ABC):
         """The state of a run in-process; take it when the run is over. On Spark the checkpoint has it."""
 
     def read(self, key: Any = ()) -> dict[str, object] | None:
-        """What is current of a key of the result, in-process: the newest row that was delivered, or that waits.
+        """What the query says of a key of its result now, in-process: what becomes of the newest row that has come.
+
+        That is the row that waits in the last queue, or else the one that went on last, put through the selections and
+        projections above the queue: None if they leave it out, or if none has come. Where more than these stands above
+        the queue, or there is none, it is the row of the key that was delivered last.
 
         Of a result that is an update stream, by the value of its update key, or a tuple of several in the order of the
-        columns; None if there is no such row.
+        result's columns, as they would be given to a stream.
         """
         raise self._unread()
 

@@ -6,9 +6,9 @@ one of its key came before it. An update lives from its time until that of the n
 starts when it does, it has not lived.
 
 What conflation leaves out depends on the load. Whatever it is, of the rows that were delivered the last of each key is
-the last of all that came, and those of a key come in the order in which they came in (`owed`). A selection above it is
-asked of what was delivered: where it rejects the row, nothing holds of the key from then on, since the life of the row
-before has ended with it.
+the last of all that came, and those of a key come in the order in which they came in, none after one that is newer
+(`owed`). A selection above it is asked of what was delivered: where it rejects the row, nothing holds of the key from
+then on, since the life of the row before has ended with it.
 """
 
 from __future__ import annotations
@@ -88,6 +88,9 @@ def owed(arrived: Sequence[Row], delivered: Sequence[Row], schema: Schema, key: 
             if row not in came[at:]:
                 return f"{row} was delivered and had not come, or had been passed by"
             at = came.index(row, at) + 1
+        times: list[Any] = [row[schema.time_index] for row in delivered if key_of(row, schema, key) == own]
+        if times != sorted(times):
+            return f"of {own} an older row was delivered after a newer one"
     return None
 
 

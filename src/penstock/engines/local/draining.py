@@ -89,6 +89,24 @@ class Draining(Generic[Out]):
             if self.host._under_way is not None:
                 return
 
+    def last(self, stopped: Stopped) -> Iterator[Out]:
+        """The same where a run is finished: also what is not wanted yet, or the last value of a key would be missing.
+
+        What comes out of a queue may be put to sleep in the next, which is why it is asked again.
+        """
+        self._wake()
+        while self._ready and not stopped():
+            yield from self.all(stopped)
+            if self.host._under_way is not None:
+                return
+            self._wake()
+
+    def _wake(self) -> None:
+        now = self.host.clock()
+        with self.host._gate.alone():
+            for arc in self.host.graph.queued:
+                arc.operator.queue.wake(arc.operator.at(now))
+
     def _rounds(self, stopped: Stopped) -> Iterator[Out]:
         for arc in self._ready:
             yield from self._round(arc, stopped)

@@ -257,7 +257,7 @@ class Hosting(Entrances, Generic[Out]):
                 stopped()  # so that whoever stopped it knows that there was more
                 return
             yield from self._closed(stopped)
-            yield from self._draining.all(stopped)
+            yield from self._draining.last(stopped)
             between()
         finally:
             self._pulling = None

@@ -83,6 +83,13 @@ class GroupCodes:
         self._lately.update(zip(keys, codes, strict=True))
         return np.array(codes, np.int64)
 
+    def add(self, keys: Sequence[Key]) -> None:
+        """Groups that have no code get the next ones, in this order, which those of a batch do not."""
+        if self._types:
+            self._encode(self._arrays(keys), adds=True)
+        else:
+            self.encode([], len(keys))
+
     def _one(self, key: Key) -> int:
         """The code of a key that is words as it is."""
         return self._rows.encode_one(key if len(self._rows.words) == len(key) else (*key, 0))

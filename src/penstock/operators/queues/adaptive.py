@@ -3,7 +3,8 @@
 Rows wait in the order in which they came. When more wait than the consumer can take in half of the time that they may
 be stale, the line is *collapsed*: of each key the newest row stays, at the place of the first that waited (IN-PLACE),
 and the others are superseded. So nothing is passed over at low load, the line is short at high load, and between the
-two nothing is handed over from one queue to another: rows of a key keep their order, and the last of them stays.
+two nothing is handed over from one queue to another: rows of a key keep their order, and the last of them stays. Newest
+is by event time: a row that is older than the newest of its key that has come is left out, and counted as `older`.
 
 What a row costs is measured as rows are delivered; until it is known, and where no bound on staleness is given, a
 number of rows is the limit. After a collapse the next one waits until the line is twice as long, so that it costs a few
@@ -32,6 +33,7 @@ class AdaptiveQueue(AppendQueue):
 
     kind = "adaptive queue"
     keeps_order = False
+    keeps_older = False
 
     def __init__(
         self,

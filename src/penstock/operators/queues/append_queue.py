@@ -117,6 +117,8 @@ class AppendQueue(TupleQueue):
 
     kind = "append queue"
     keeps_order = True
+    keeps_older = True
+    """Whether rows wait that are older than the newest of their key that has come."""
 
     def __init__(
         self,
@@ -151,6 +153,9 @@ class AppendQueue(TupleQueue):
             self._meter.arrived_one(key, now)
             if self._tail.view[key] >= self._entries.first:
                 self._entries.follow_one(self._tail.view[key], now)
+        if not updates and not self.keeps_older:
+            self.counts.older += 1
+            return
         if not stays:
             self.counts.shed += 1
             if updates:
@@ -182,6 +187,9 @@ class AppendQueue(TupleQueue):
         self.counts.enqueued += rows
         self.counts.shed += rows - int(kept.sum())
         is_update = self._updates(keys, batch)
+        if not self.keeps_older:
+            self.counts.older += rows - int(is_update.sum())
+            kept &= is_update
         entries = np.full((rows, _WIDTH), NONE)
         entries[:, KEY], entries[:, ANSWERS] = keys, 0
         if self._time is not None:

@@ -16,17 +16,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.interleaved import Interleaved
 from penstock.model.schema import Schema
 from penstock.model.time import MIN_TICK
 from penstock.operators.operator import BoundMemory, Operator, Outputs
-from penstock.operators.queues.queue import Queue
+from penstock.operators.queues.current_rows import CurrentRows
+from penstock.operators.queues.queue import Key, Queue
 from penstock.operators.state import check_kind
 
-QUEUE, HELD, REACHED = "queue", "held", "reached"
-"""The pages: the queue, promises of other shapes that wait, and the bound that was promised last."""
+QUEUE, HELD, REACHED, CURRENT = "queue", "held", "reached", "current"
+"""The pages: the queue, promises of other shapes that wait, the bound that was promised last, and what went on last."""
 
 
 Held = tuple[int, Punctuation]
@@ -37,6 +38,8 @@ class ConflateOperator(Operator):
     """A queue with the promises that wait behind its rows."""
 
     kind = "conflate"
+    remembers = False
+    """Whether what went on last of each key is kept, for whoever reads the result by its key."""
 
     def __init__(self, schema: Schema, made: Callable[[], Queue]) -> None:
         """`made` makes the queue, empty."""
@@ -59,6 +62,21 @@ class ConflateOperator(Operator):
         """How many rows came too late to matter."""
         return self.queue.counts.older
 
+    def current(self, key: Key) -> Row | None:
+        """The newest row of a key: the one that waits, or else the one that went on last, where that is kept."""
+        waiting = self.queue.read(key)
+        found: CurrentRows | None = self.pages.get(CURRENT)
+        return waiting if waiting is not None or found is None else found.read(key)
+
+    def _remember(self, batch: Batch) -> None:
+        """These go on; what was kept before, also by a run that this one takes up, must not grow old."""
+        found: CurrentRows | None = self.pages.get(CURRENT)
+        if found is None and not self.remembers:
+            return
+        found = CurrentRows(self.queue) if found is None else found
+        found.take(batch)
+        self.pages.put(CURRENT, found)
+
     def at(self, now: int) -> int:
         """The time as the queue is told it, which never goes back."""
         self._now = max(self._now, now)
@@ -73,7 +91,11 @@ class ConflateOperator(Operator):
             if len(element):
                 self.queue.enqueue(element, self.at(now))
         else:
+            known = self.queue.forgotten
             self.queue.punctuate(element, self.at(now))
+            found: CurrentRows | None = self.pages.get(CURRENT) if self.queue.forgotten > known else None
+            if found is not None:
+                found.keep(self.queue)
             if self.is_on_time(element) and not self.queue.keeps_order:
                 self.pages.put(REACHED, max(element.value, self.pages.get(REACHED) or MIN_TICK))
             else:
@@ -92,6 +114,7 @@ class ConflateOperator(Operator):
         if self.queue.ready(self.at(now)):
             batch = self.queue.dequeue(self.at(now), most)
             if len(batch):
+                self._remember(batch)
                 yield batch
         bound = self._bound()
         if bound is not None and self._passed_on.advance(self.pages, bound):
@@ -139,12 +162,18 @@ class ConflateOperator(Operator):
         """The queue with its kind and version; promises by their parts."""
         if key == QUEUE:
             return [page.kind, page.version, page.to_plain()]
+        if key == CURRENT:
+            return page.to_plain()
         return [(after, each.bounds, each.constants) for after, each in page] if key == HELD else page
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
         if key == HELD:
             return deque((after, Punctuation(tuple(map(tuple, b)), tuple(map(tuple, c)))) for after, b, c in data)
+        if key == CURRENT:
+            found = CurrentRows(self._made())
+            found.from_plain(data)
+            return found
         if key != QUEUE:
             return data
         kind, own, content = data

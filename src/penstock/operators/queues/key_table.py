@@ -176,8 +176,9 @@ class KeyTable:
     def _told(self) -> GroupCodes:
         """The codes of all keys."""
         if self._untold:
-            self._codes.encode_keys(self._untold)
+            self._codes.add(self._untold)
             self._untold = []
+            assert len(self._codes) == self._count, "two keys of the dictionary are one key of the codes"
         return self._codes
 
     def to_plain(self) -> Any:

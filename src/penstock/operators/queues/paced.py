@@ -4,8 +4,8 @@ A key that was served sleeps until its next value is wanted; an update that come
 its place, so that the key costs its consumer one row a period, however often it updates. When the time has come the key
 joins the line of the order that is asked for. What is asked for is a period for all keys, and others for some.
 
-At the end of the stream everybody is woken, so that the last value of every key comes out. Staleness counts the sleep:
-who asks for a value an hour is up to an hour behind.
+At the end of the stream, or of a run that is finished, everybody is woken, so that the last value of every key comes
+out. Staleness counts the sleep: who asks for a value an hour is up to an hour behind.
 """
 
 from __future__ import annotations
@@ -160,7 +160,11 @@ class PacedQueue(UpdateQueue):
         """At the end everything that waits is wanted."""
         super().punctuate(punctuation, now)
         if punctuation.is_end:
-            self.order.wake_all(now)
+            self.wake(now)
+
+    def wake(self, now: int) -> None:
+        """Whoever sleeps joins the line; the next value of a key is wanted a period after the one that it has now."""
+        self.order.wake_all(now)
 
     def _know(self, now: int) -> None:
         super()._know(now)

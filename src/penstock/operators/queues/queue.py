@@ -239,6 +239,8 @@ class Queue(ABC):
     """Whether rows that wait may become ready by the passing of time alone."""
     keeps_order = False
     """Whether rows come out in the order in which they came in, those that do."""
+    forgotten = 0
+    """How many keys were forgotten."""
 
     def __init__(self, schema: Schema, key: Sequence[str] = ()) -> None:
         """`key` names the columns of the update key; none where each row updates the one before it."""
@@ -257,6 +259,9 @@ class Queue(ABC):
     def dequeue(self, now: int, most: int) -> Batch:
         """The rows that are next, in the order of the schedule, at most so many; they are under way from now on."""
 
+    def wake(self, now: int) -> None:  # noqa: B027 - in most queues nobody sleeps
+        """The run ends here: whatever waits is wanted now."""
+
     @abstractmethod
     def delivered(self, now: int, most: int | None = None) -> None:
         """What was dequeued has been processed: all of it, or the first so many that are still under way."""
@@ -264,6 +269,10 @@ class Queue(ABC):
     @abstractmethod
     def read(self, key: Key) -> Row | None:
         """The newest row of a key that waits, which goes on waiting; None if none does."""
+
+    def knows(self, key: Key) -> bool:
+        """Whether a key that has come was not forgotten."""
+        return True
 
     @abstractmethod
     def __len__(self) -> int:

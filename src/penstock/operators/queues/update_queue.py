@@ -211,12 +211,17 @@ class UpdateQueue(TupleQueue):
             self._keep(Kept.of(~goes))
 
     def _keep(self, kept: Kept) -> None:
+        self.forgotten += len(kept.new) - len(kept.numbers)
         self.order.keep(kept)
         self.tuples.keep(kept)
         self._meter.keep(kept)
         self._cells.keep(kept)
         self._keys.keep(kept)
         self._occurrences = Occurrences()
+
+    def knows(self, key: Key) -> bool:
+        """Whether it has a number."""
+        return self._keys.find(key) is not None
 
     def read(self, key: Key) -> Row | None:
         """The value of a key that waits."""
