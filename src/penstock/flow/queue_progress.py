@@ -37,7 +37,8 @@ def queue_progress(execution: Hosting[Any], arc: QueuedArc) -> QueueProgress:
         node.plan.policy,
         waiting,
         **counts,
-        **_in_seconds(stale),
+        **in_seconds(stale),
+        budget=pacing.most,
         cost=None if pacing.cost is None else pacing.cost / SECOND,
         max_staleness=None if pacing.max_staleness is None else pacing.max_staleness / SECOND,
         least_bound=None if least is None else least / SECOND,
@@ -45,7 +46,7 @@ def queue_progress(execution: Hosting[Any], arc: QueuedArc) -> QueueProgress:
     )
 
 
-def _in_seconds(stale: Staleness) -> dict[str, Any]:
+def in_seconds(stale: Staleness) -> dict[str, Any]:
     """Times in seconds, and numbers of updates, under the names that they have in `progress`."""
     return {
         name if "unapplied" in name else f"{name}_staleness": ticks if "unapplied" in name else ticks / SECOND
@@ -77,7 +78,7 @@ def staleness_of(
             "Nothing waits on the way to this result, so nothing is stale.", where="staleness", hint="see pk.conflate"
         )
     with execution.alone():
-        return _in_seconds(operator.queue.staleness(operator.at(execution.clock()), own))
+        return in_seconds(operator.queue.staleness(operator.at(execution.clock()), own))
 
 
 def _last_queue(outlet: Outlet, *, above_it: bool = False) -> ConflateOperator | None:

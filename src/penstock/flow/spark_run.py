@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from penstock.engines.spark.failure import failure_of, told
+from penstock.engines.spark.queue_rounds import queues_in
 from penstock.engines.spark.run import ENDED, Started
 from penstock.engines.spark.statistics import sums_of
 from penstock.engines.spark.trackers import streams_reached
@@ -15,6 +16,7 @@ from penstock.errors import PenstockError, RunError, UnsupportedError
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
+from penstock.flow.spark_queues import spark_queues
 from penstock.model.accounts import Counts
 from penstock.model.recent_promises import RecentPromises, Shown
 from penstock.model.schema import Schema
@@ -90,7 +92,8 @@ class SparkRun(PySparkNames, Run):
             group_bounds=self._promised(last, "", self.query.schema),
             lag=lag(max(known, default=None), bound, domain) if follows_time(self.query.plan) else None,
             ended=bound == END_OF_TIME,
-            operators=_operators(self._nodes, sums_of(last)),
+            operators=_operators(self._nodes, sums_of(last), last),
+            queues=spark_queues(self._nodes, last),
         )
 
     def _promised(self, last: Record | None, name: str, schema: Schema) -> tuple[Shown, ...]:
@@ -181,6 +184,12 @@ class SparkRun(PySparkNames, Run):
         super()._over()
 
 
-def _operators(nodes: Sequence[Known], sums: Mapping[str, Mapping[str, int]]) -> tuple[OperatorProgress, ...]:
+def _operators(
+    nodes: Sequence[Known], sums: Mapping[str, Mapping[str, int]], last: Record | None
+) -> tuple[OperatorProgress, ...]:
     """The operators of a query with what has gone through each, the last one first."""
-    return tuple(OperatorProgress(k.identity, k.node.label, **sums.get(k.identity, {})) for k in nodes)
+    older = {identity: {"older": state.counts.older} for identity, state in queues_in(last).items()}
+    return tuple(
+        OperatorProgress(k.identity, k.node.label, **sums.get(k.identity, {}), **older.get(k.identity, {}))
+        for k in nodes
+    )

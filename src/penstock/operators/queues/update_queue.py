@@ -9,6 +9,9 @@ Newest is by event time. A row whose time is before that of the newest value tha
 is under way or was delivered long ago, overwrites nothing and is counted as `older`. Of equal times the later arrival
 wins. Rows of a stream without a time are as new as they come.
 
+Whoever hosts the queue may ask for the rows that are passed over (`passed`), and may have brought rows down to the
+newest of each key before, where they came from: each then stands for so many updates.
+
 Cost: a few steps per row alone. A batch finds its keys column by column, keeps the newest row of each key, and encodes
 only those. Neither depends on how many keys there are.
 """
@@ -27,6 +30,7 @@ from penstock.operators.queues.key_table import NONE
 from penstock.operators.queues.meter import FEW
 from penstock.operators.queues.page_pool import rounded
 from penstock.operators.queues.queue import Key, KeyOrder, MemoryManager
+from penstock.operators.queues.staleness_sum import StalenessSum
 from penstock.operators.queues.tuple_queue import TupleQueue, part_plain
 
 
@@ -47,6 +51,8 @@ class UpdateQueue(TupleQueue):
         self.order = InPlace() if order is None else order
         self._locations, self._room, self._updates = self._known
         """Per key: where the value lies that waits, how large one may be to fit there, updates since the last take."""
+        self.passed: list[tuple[str, Batch]] | None = None
+        """Rows that were passed over and why, `superseded` or `older`, if somebody wants them and takes them away."""
 
     def __len__(self) -> int:
         """As many as keys wait."""
@@ -63,6 +69,8 @@ class UpdateQueue(TupleQueue):
             time: int = row[self._time]  # type: ignore[assignment]
             if time < self._newest.view[key]:
                 self.counts.older += 1
+                if self.passed is not None:
+                    self._pass("older", Batch(self.schema, [row]))
                 return
             self._newest.view[key] = time
             self._floor.came(time)
@@ -74,6 +82,8 @@ class UpdateQueue(TupleQueue):
             self._place(key, self.tuples.allocate(key, size), size)
         else:
             self.counts.superseded += 1
+            if self.passed is not None:
+                self._pass("superseded", Batch(self.schema, [self._codec.decode_row(self.tuples.view(location))]))
             self._floor.left(1)
             if size > self._room.view[key]:
                 self.tuples.account(now)
@@ -87,14 +97,19 @@ class UpdateQueue(TupleQueue):
         self._locations.view[key], self._room.view[key] = location, rounded(size)
 
     def _enqueue_many(self, batch: Batch, now: int) -> None:
+        self.enqueue_newest(batch, np.ones(len(batch), np.int64), now)
+
+    def enqueue_newest(self, batch: Batch, stands_for: np.ndarray, now: int) -> None:
+        """Rows arrived in this order, each the newest of so many of its key."""
         keys = self._keys.numbers(batch)
         self._know(now)
         self.tuples.account(now)
-        self.counts.enqueued += len(batch)
+        self.counts.enqueued += int(stands_for.sum())
         taken = self._new_enough(keys, batch)
         if taken is not None:
-            self.counts.older += len(keys) - len(taken)
-            keys, batch = keys[taken], batch.take(taken)
+            self.counts.older += int(stands_for.sum() - stands_for[taken].sum())
+            self._pass("older", batch, taken)
+            keys, stands_for, batch = keys[taken], stands_for[taken], batch.take(taken)
         if not len(keys):
             return
         last = self._occurrences.last(keys)
@@ -102,12 +117,24 @@ class UpdateQueue(TupleQueue):
         if self._time is not None:
             self._newest.array[different] = times = batch.times()[last]
             self._floor.came(int(times.min()))
+        self._pass("superseded", batch, last)
         self._store(different, batch if len(last) == len(batch) else batch.take(last))
-        self.counts.superseded += len(keys) - len(last)
-        counts = self._occurrences.counts(keys, different)
+        total = int(stands_for.sum())
+        self.counts.superseded += total - len(last)
+        came = keys if total == len(keys) else np.repeat(keys, stands_for)
+        counts = self._occurrences.counts(came, different)
         self._updates.array[different] += counts
-        self.order.arrive(keys, now)
+        self.order.arrive(came, now)
         self._meter.arrived(different, counts, now)
+
+    def _pass(self, why: str, batch: Batch, but: np.ndarray | None = None) -> None:
+        """Rows are passed over, all of a batch but those at some places."""
+        if self.passed is None:
+            return
+        if but is not None:
+            batch = batch.take(np.setdiff1d(np.arange(len(batch)), but, assume_unique=True))
+        if len(batch):
+            self.passed.append((why, batch))
 
     def _new_enough(self, keys: np.ndarray, batch: Batch) -> np.ndarray | None:
         """The places of rows that are no older than what came before them of their key; None if all are."""
@@ -132,6 +159,9 @@ class UpdateQueue(TupleQueue):
         fresh = locations == NONE
         overwritten = len(keys) - int(fresh.sum())
         self.counts.superseded += overwritten
+        if overwritten and self.passed is not None:
+            replaced = self._codec.decode(*self.tuples.read_many(locations[~fresh]))
+            self._pass("superseded", Batch(self.schema, table=replaced))
         self._floor.left(overwritten)
         locations[fresh] = self.tuples.allocate_many(keys[fresh], sizes[fresh])
         self._room.array[keys[fresh]] = sizes[fresh]
@@ -193,6 +223,10 @@ class UpdateQueue(TupleQueue):
     def _waiting_times(self) -> np.ndarray:
         keys = self.order.waiting()
         return np.asarray(self._newest.array[self._locations.array != NONE if keys is None else keys])
+
+    def metered(self, now: int) -> StalenessSum:
+        """What is known of the staleness of all keys, so that it can be summed with that of other queues."""
+        return StalenessSum.of(self._meter, now, int(self._updates.array[: len(self._keys)].sum()))
 
     # State
 
