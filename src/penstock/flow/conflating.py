@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from penstock.errors import StreamError, UnsupportedError
+from penstock.errors import StreamError
 from penstock.flow.declaring import named_columns
 from penstock.flow.user_code import NAME
 from penstock.model.elements import is_whole
@@ -169,7 +169,9 @@ def _query_of(stream: Any, time: Any, progress: Any, schema: Any, path: Any) -> 
         raise StreamError(
             "Only a run on Spark has a path.", where="pk.conflate", got=type(stream).__name__, hint="leave path out"
         )
-    flow = (Flow() if spark is None else Flow(spark, path=path)).stream("stream", stream, time=time, progress=progress, schema=schema)
+    flow = (Flow() if spark is None else Flow(spark, path=path)).stream(
+        "stream", stream, time=time, progress=progress, schema=schema
+    )
     return flow.query("SELECT * FROM stream", name="conflated")
 
 

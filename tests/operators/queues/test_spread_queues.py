@@ -53,12 +53,11 @@ def brought_down(to: UpdateQueue, rows: list[Row], now: int) -> None:
 
 @given(st.sampled_from(sorted(ORDERS)), STEPS)
 def test_rows_that_were_brought_down_leave_the_queue_as_all_of_them_would(policy: str, steps: list[Any]) -> None:
-    """Within a batch they are in the order of their times: otherwise some are older that are superseded here."""
+    """Some that the queue would have found older are superseded by the one that stands for them, and no others."""
     one, other, now = queue(policy), queue(policy), 0
     for step in steps:
         rows = MANY if step == "many" else step
         if isinstance(rows, list) and rows:
-            rows = sorted(rows, key=lambda row: row[0])
             one.enqueue(batch_of(rows), now)
             brought_down(other, rows, now)
         elif step == "later":
@@ -68,8 +67,10 @@ def test_rows_that_were_brought_down_leave_the_queue_as_all_of_them_would(policy
             other.delivered(now)
         elif step == 3:  # all, since the order of keys that came in one batch is another
             assert sorted(map(str, one.dequeue(now, 99).rows)) == sorted(map(str, other.dequeue(now, 99).rows))
-        assert one.counts == other.counts
-        assert one.staleness(now) == other.staleness(now)
+        assert other.counts.superseded - one.counts.superseded == one.counts.older - other.counts.older >= 0
+        assert (one.counts.enqueued, len(one)) == (other.counts.enqueued, len(other))
+        stale = [(found.queue, found.application) for found in (one.staleness(now), other.staleness(now))]
+        assert stale[0] == stale[1]
         assert [one.read((key,)) for key in ("a", "b", None)] == [other.read((key,)) for key in ("a", "b", None)]
 
 
@@ -88,7 +89,7 @@ def test_whoever_asks_is_given_every_row_that_is_passed_over(policy: str, steps:
             out += kept.dequeue(now, step).rows
         else:
             now += 1
-    passed = Counter({why: 0 for why in ("older", "superseded")})
+    passed = Counter(dict.fromkeys(("older", "superseded"), 0))
     for why, batch in kept.passed:
         passed[why] += len(batch)
     assert passed == {"older": kept.counts.older, "superseded": kept.counts.superseded}

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.engines.spark.failure import told
-from penstock.engines.spark.queue_rounds import QueueRounds
 from penstock.engines.spark.manifest import keep_manifest, kept_at, manifest_of
+from penstock.engines.spark.queue_rounds import QueueRounds
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import CONTROL_FOLDER, Hosted
 from penstock.engines.spark.watched import WatchedQuery

@@ -2,8 +2,8 @@
 
 What is superseded within a batch need not travel to the queue that would pass it over. As in the queue, newest is by
 event time, and of equal times the row that comes later in the batch. The queue takes the rows with how many updates
-each stands for, so that its counts, staleness and rates are those of all of them; only a row that is older than one
-before it in its batch is taken for superseded, since order inside a batch that is sent means nothing.
+each stands for, so that its counts and rates are those of all of them. Only what is older is judged by the row that
+stands for others: where that is new enough, those that it superseded on the way are counted as superseded.
 
 Cost: a sort of the batch.
 """

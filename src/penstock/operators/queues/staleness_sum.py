@@ -56,13 +56,11 @@ class StalenessSum:
     @staticmethod
     def of(meter: StalenessMeter, now: int, waiting: int) -> StalenessSum:
         """What one queue has metered, in which so many updates wait."""
-        levels = []
-        for level in (meter.queue, meter.application):
+        for level in (meter.queue, meter.application, meter.unapplied):
             level.advance(now)
-            levels.append(LevelSum(level.pending, level.sum, level.twice))
-        meter.unapplied.advance(now)
+        queue, application = (LevelSum(each.pending, each.sum, each.twice) for each in (meter.queue, meter.application))
         return StalenessSum(
-            now, meter.keys, meter.origin, *levels, meter.unapplied.sum, meter.unapplied.total, waiting
+            now, meter.keys, meter.origin, queue, application, meter.unapplied.sum, meter.unapplied.total, waiting
         )  # fmt: skip
 
     def after(self, now: int) -> Self:
