@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pyarrow.parquet as pq
 import pytest
@@ -89,6 +90,33 @@ def test_what_waits_is_overwritten_and_all_of_it_comes_in_the_end(policy: str, s
     files = Counter(file.name.split("-")[2] for file in (tmp_path / "out").glob("*.parquet"))
     assert max(len(pq.read_table(f)) for f in (tmp_path / "out").glob("*.parquet")) <= 5
     assert len(files) >= len(rows) / 5
+
+
+def test_what_waits_is_read_by_its_key_and_is_stale(spark: Any, tmp_path: Path) -> None:
+    """The second micro-batch would come in an hour; a run that is started again goes on at once."""
+    rows = [(at, f"k{at % 9}", at) for at in range(60)]
+    write(tmp_path, 0, rows)
+    query: Any = flow_of(spark, tmp_path, budget=4, max_staleness="1 second").query("SELECT * FROM calm", name="q")
+    run = query.start(str(tmp_path / "out"), trigger={"processingTime": "1 hour"})
+    while not (tmp_path / "flow/q/checkpoint/commits/0").exists():
+        assert not run.wait(0.1)
+    (queue,) = run.progress.queues
+    assert (queue.waiting, queue.dequeued, queue.superseded) == (5, 4, 51)
+    assert queue.application_staleness == pytest.approx(queue.queue_staleness)
+    fresh = {row[1] for row in delivered(tmp_path)}
+    assert len(fresh) == 4
+    for key in {row[1] for row in rows}:
+        assert run.read(key) == {"ts": max(row[0] for row in rows if row[1] == key), "k": key, "v": ANY}
+        told = run.staleness(key)
+        assert (told["application_staleness"] == 0) == (told["unapplied"] == 0) == (key in fresh)
+    assert run.read("nobody") is None
+    assert run.staleness("nobody")["average_queue_staleness"] == 0
+    run.stop()
+    run = query.start(str(tmp_path / "out"))
+    run.process_available()
+    assert sorted(delivered(tmp_path)) == sorted(last_values(rows, SCHEMA, ["k"]).values())
+    assert run.progress.queues[0].application_staleness == 0
+    assert all(run.staleness(key)["application_staleness"] == 0 for key in {row[1] for row in rows} - fresh)
 
 
 def test_a_trigger_that_takes_what_is_there_hands_everything_on(spark: Any, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def conflate(
         query.plan, f"query {query.name}", key=key, max_staleness=max_staleness, policy=policy, budget=budget,
         every=every, access=access, adaptive=adaptive, lives=lives,
     )  # fmt: skip
-    return query.over(settled(node))
+    return query._with_plan(settled(node))
 
 
 def _query_of(stream: Any, time: Any, progress: Any, schema: Any, path: Any) -> Any:

@@ -51,7 +51,7 @@ class LocalQuery(Query):
         self._last = self.execution()
         self._paths = {name: sources[name.lower()].paths for name in self._last.streams}
 
-    def over(self, plan: Node) -> LocalQuery:
+    def _with_plan(self, plan: Node) -> LocalQuery:
         """A query of the same streams with another plan, which reads what this one gives."""
         return LocalQuery(self.name, self.sql, plan, self.catalog, self.given)
 

@@ -183,7 +183,7 @@ class Query(PySparkNames, ABC):
         return self._start(sink, options)
 
     @abstractmethod
-    def over(self, plan: Node) -> Query:
+    def _with_plan(self, plan: Node) -> Query:
         """A query of the same streams with another plan, which reads what this one gives."""
 
     @abstractmethod

@@ -102,7 +102,7 @@ class Run(ABC):
         """The state of a run in-process; take it when the run is over. On Spark the checkpoint has it."""
 
     def read(self, key: Any = ()) -> dict[str, object] | None:
-        """What is current of a key of the result, in-process: the newest row that was delivered, or that waits.
+        """What is current of a key of the result: the newest row that was delivered, or that waits.
 
         Of a result that is an update stream, by the value of its update key, or a tuple of several in the order of the
         columns; None if there is no such row.
@@ -110,7 +110,7 @@ class Run(ABC):
         raise self._unread()
 
     def staleness(self, key: Any = ()) -> Mapping[str, float]:
-        """How stale what was delivered of a key is, in-process, in seconds: now and on average, as in `progress`."""
+        """How stale what was delivered of a key is, in seconds: now and on average, as in `progress`."""
         raise self._unread()
 
     def _unread(self) -> PenstockError:

@@ -158,7 +158,7 @@ class SparkQuery(Query):
         home = self._home()
         return self._planned(kept, staged=home is not None and is_staged_at(home))
 
-    def over(self, plan: Node) -> SparkQuery:
+    def _with_plan(self, plan: Node) -> SparkQuery:
         """A query of the same streams with another plan, which reads what this one gives."""
         return SparkQuery(self.name, self.sql, plan, self.catalog, self._sources, self._tables, self.spark, self.path)
 
