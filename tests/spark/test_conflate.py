@@ -149,6 +149,52 @@ def test_a_queue_behind_an_aggregate_in_a_stage_of_its_own_is_drained(spark: Any
     assert run.progress.batches > 5
 
 
+@pytest.mark.parametrize("windows", ["lazy", pytest.param("eager", marks=pytest.mark.slow)])
+def test_windows_are_whole_or_not_there_at_all(windows: str, spark: Any, tmp_path: Path) -> None:
+    """Budgets of rows cut windows over micro-batches, and two starts; aggregates stand on one another."""
+    rng, came = random.Random(9), list[tuple[int, str, int]]()
+    (tmp_path / "in").mkdir()
+    frame = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    flow = pk.Flow(spark, path=str(tmp_path / "flow"))
+    flow.stream("s", frame, time="ts", progress=pk.bounded(5), update_key="k")
+    flow.conflate("whole", "s", windows=windows, budget=7)
+    inner = "SELECT k, sum(v) AS v [RANGE 10, SLIDE 10, WA ts] FROM whole GROUP BY k"
+    query: Any = flow.query(
+        f"SELECT k, sum(v) AS v, count(*) AS n [RANGE 20, SLIDE 20, WA window_end] FROM ({inner}) i GROUP BY k",
+        name="q",
+    )
+    for start in (0, 1):
+        for number in (2 * start, 2 * start + 1):
+            rows = [(40 * number + at // 3, f"k{rng.randrange(6)}", rng.randrange(9)) for at in range(120)]
+            rng.shuffle(rows)
+            rows = sorted(rows, key=lambda row: row[0] // 4)  # out of order, as far as is promised
+            came += rows
+            write(tmp_path, number, rows)
+        run = query.start(str(tmp_path / "out"))
+        run.process_available()
+        assert run.progress.counts.late == 0
+        if start == 0:
+            run.stop()
+    run.finish()
+    all_windows: dict[tuple[int, str], int] = Counter()
+    panes: dict[tuple[int, str], set[int]] = {}
+    for ts, key, value in came:
+        end = (ts // 10 + 1) * 10  # of the inner window, and its time
+        outer = ((end // 20 + 1) * 20, key)
+        all_windows[outer] += value
+        panes.setdefault(outer, set()).add(end)
+    found = {(row["window_end"], row["k"]): row for row in pq.read_table(tmp_path / "out").to_pylist()}
+    assert len(found) == len(pq.read_table(tmp_path / "out"))
+    for (end, key), row in found.items():
+        assert (row["v"], row["n"]) == (all_windows[end, key], len(panes[end, key]))
+    last = {key: max(end for end, own in panes if own == key) for _, key, _ in came}
+    assert {key: max(end for end, own in found if own == key) for key in last} == last
+    (queue,) = run.progress.queues
+    assert (queue.enqueued, queue.policy) == (len(came), "in_place")
+    assert queue.enqueued == queue.dequeued + queue.superseded + queue.older + queue.waiting
+    assert len(found) < len(panes)  # some were passed over
+
+
 def test_a_batch_comes_to_the_last_value_of_each_key(spark: Any) -> None:
     rows = random_rows(random.Random(5), 0)
     frame = spark.createDataFrame(rows, DDL)
@@ -170,10 +216,13 @@ def test_what_is_refused_is_refused_at_once(spark: Any, tmp_path: Path) -> None:
     ):
         with pytest.raises(UnsupportedError, match=told):
             flow_of(spark, tmp_path, **options).query("SELECT * FROM calm")
-    with pytest.raises(UnsupportedError, match="aggregate the stream and conflate the result"):
-        flow_of(spark, tmp_path, windows="lazy").query(
-            "SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM calm GROUP BY k"
-        )
+    bounded = pk.Flow(spark).stream("s", spark.createDataFrame([], DDL), time="ts", update_key="k")
+    counted = "SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM calm GROUP BY k"
+    with pytest.raises(UnsupportedError, match="not over bounded DataFrames"):
+        bounded.conflate("calm", "s", windows="lazy").query(counted)
+    by_windows: Any = flow_of(spark, tmp_path, windows="lazy").query(counted, name="w")
+    with pytest.raises(StreamError, match="conflated by windows"):
+        by_windows.start(str(tmp_path / "out"), superseded=str(tmp_path / "superseded"))
     query: Any = flow_of(spark, tmp_path).query("SELECT * FROM calm", name="q")
     with pytest.raises(UnsupportedError, match="knows how fast its consumer is"):
         _ = query.df

@@ -334,6 +334,8 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
             if staged:
                 why = "late rows judged where they are read, by the progress in the record of the micro-batch before"
             return Decision(runs, BY_BATCH, why)
+        case WindowAggregate() if window_queue_below(node) is not None:
+            return Decision(runs, MARKED, "windows that the queue below opens and closes, a page of state for each")
         case WindowAggregate(window=SlidingWindow()):
             choice = taken_up(choose_aggregate(node, catalog, volume))
             pages = f"a page of state per {'window' if choice.name == WID else 'pane'}"

@@ -1,7 +1,8 @@
 """The update queues of one bucket: what a micro-batch does to them, and what is told of them.
 
 A micro-batch first notes that what went on with the one before was processed, then takes in rows, which only makes what
-waits newer, and lets as many go on as the round says. What follows the queue sees these alone.
+waits newer, and lets as many go on as the round says. What follows the queue sees these alone. Where windows wait,
+their rows may go on over several micro-batches, and the aggregates keep what they have of them.
 
 With every micro-batch a bucket tells of each queue: counts so far, what waits, what was metered of staleness, how many
 keys could have gone on, and how long it took to hand on those that did. The driver has a few numbers per bucket, and no
@@ -11,7 +12,8 @@ bucket knows of another. All but the time that it took is the same when a micro-
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from penstock.engines.spark.wire import Packet, dump, output, pack, unpack_updat
 from penstock.errors import InternalError
 from penstock.model.letters import superseded_table
 from penstock.operators.queues.update_queue import UpdateQueue
+from penstock.operators.queues.windowed import WindowedQueue
+from penstock.plan.nodes import Conflate
 from penstock.runtime.arcs import QueuedArc
 from penstock.runtime.stage_graph import StageGraph
 
@@ -41,8 +45,9 @@ class BucketQueues:
         """What went on before was processed, and a micro-batch begins."""
         self.graph.clock = lambda: round_.now
         for arc in self.arcs:
-            if self.keeps_superseded:
-                queue_of(arc).passed = []
+            queue = queue_of(arc)
+            if self.keeps_superseded and isinstance(queue, UpdateQueue):
+                queue.passed = []
             if round_.delivered is not None:
                 arc.operator.delivered(round_.delivered)
 
@@ -63,37 +68,62 @@ class BucketQueues:
         for arc in self.arcs:
             assert arc.consumer is not None
             queue, began = queue_of(arc), time.perf_counter()
-            waited, before = len(queue), queue.counts.dequeued
+            each = _rows_each(arc, queue)
+            waited, before = queue.ready(round_.now), _done(queue)
             most = round_.share(arc.consumer.identity, bucket)
-            for _ in self.graph.release(arc, len(queue) if most is None else most):
-                pass
+            if most is None:
+                self._release_all([arc])
+            else:
+                for _ in self.graph.release(arc, ceil(most * each)):
+                    pass
             took = int((time.perf_counter() - began) * 1e6)
-            rows = queue.counts.dequeued - before
-            told[arc.consumer.identity] = _told(queue, round_.now, waited, rows, took)
-            for why, batch in queue.passed or ():
+            told[arc.consumer.identity] = _told(queue, round_.now, waited, _done(queue) - before, took)
+            for why, batch in (isinstance(queue, UpdateQueue) and queue.passed) or ():
                 yield output("superseded", pack(superseded_table(arc.consumer.label, why, batch)))
-            queue.passed = None
+            if isinstance(queue, UpdateQueue):
+                queue.passed = None
         if told:
             yield output(QUEUES, dump((bucket, told)))
 
     def release_all(self) -> None:
         """Nothing more comes: everything goes on."""
-        while ready := [arc for arc in self.arcs if arc.operator.is_ready(self.graph.clock())]:
+        self._release_all(self.arcs)
+
+    def _release_all(self, arcs: Sequence[QueuedArc]) -> None:
+        while ready := [arc for arc in arcs if arc.operator.is_ready(self.graph.clock())]:
             for arc in ready:
                 for _ in self.graph.release(arc, max(len(arc.operator.queue), 1)):
                     pass
 
 
-def queue_of(arc: QueuedArc) -> UpdateQueue:
-    """The queue of an arc; others are refused when a query is made."""
+Hosted = UpdateQueue | WindowedQueue
+"""The queues that are hosted; others are refused when a query is made."""
+
+
+def queue_of(arc: QueuedArc) -> Hosted:
+    """The queue of an arc."""
     queue = arc.operator.queue
-    if not isinstance(queue, UpdateQueue):
+    if not isinstance(queue, Hosted):
         raise InternalError("This queue is not hosted on Spark.", where=queue.kind)
     return queue
 
 
-def _told(queue: UpdateQueue, now: int, waited: int, rows: int, took: int) -> dict[str, Any]:
+def _done(queue: Hosted) -> int:
+    """How many updates have gone on: rows, or windows."""
+    return queue.counts.windows_closed if isinstance(queue, WindowedQueue) else queue.counts.dequeued
+
+
+def _rows_each(arc: QueuedArc, queue: Hosted) -> float:
+    """How many rows an update is: where windows wait, and their number was not given in rows, as many as they had."""
+    plan = arc.consumer.plan if arc.consumer is not None else None
+    if not isinstance(queue, WindowedQueue) or (isinstance(plan, Conflate) and plan.budget is not None):
+        return 1.0
+    return max(queue.counts.given / max(queue.counts.windows_closed, 1), 1.0)
+
+
+def _told(queue: Hosted, now: int, waited: int, rows: int, took: int) -> dict[str, Any]:
     return {
-        "counts": queue.counts.as_dict(), "waiting": len(queue), "staleness": queue.metered(now).to_plain(),
+        "counts": queue.counts.as_dict(), "waiting": len(queue), "ready": queue.ready(now),
+        "staleness": queue.metered(now).to_plain(),
         "waited": waited, "rows": rows, "took": took,
     }  # fmt: skip

@@ -14,7 +14,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from penstock.engines.spark.bucket_queues import QUEUES
@@ -50,12 +50,18 @@ class QueueState:
         return sum(told["waiting"] for told in self.buckets.values())
 
     @property
+    def ready(self) -> int:
+        """How many updates could go on."""
+        return sum(told["ready"] for told in self.buckets.values())
+
+    @property
     def counts(self) -> QueueCounts:
         """What became of the rows; what a micro-batch hands on is delivered when its record is kept."""
         summed: Counter[str] = Counter()
         for told in self.buckets.values():
             summed.update(told["counts"])
-        return QueueCounts(**{**summed, "delivered": summed["dequeued"]})
+        known = {each.name: summed[each.name] for each in fields(QueueCounts)}  # queues of windows count more
+        return QueueCounts(**{**known, "delivered": summed["dequeued"]})
 
     def metered(self, delivered: int) -> StalenessSum:
         """The staleness of all keys; what went on was delivered at this time."""
@@ -91,7 +97,7 @@ class QueueRounds:
         self.nodes = {each.identity: each.node for each in planned.walk() if isinstance(each.node, Conflate)}
         self._round: Round | None = None
         self._left: float | None = None
-        """When the last micro-batch ended, if something waited then; in seconds."""
+        """When the last micro-batch ended, if something could have gone on then; in seconds."""
         self._between: float | None = None
         """How long it takes from the end of a micro-batch to the begin of the next; in seconds, with the past faded."""
         self._is_first = True
@@ -163,7 +169,7 @@ class QueueRounds:
     def end(self, record: Record | None) -> None:
         """The micro-batch is kept; if something waits, there is another one."""
         self._left = None
-        if record is None or not any(state.waiting for state in queues_in(record).values()):
+        if record is None or not any(state.ready for state in queues_in(record).values()):
             return
         (self.home / CONTROL_FOLDER / f"tick_{record.batch}.json").write(TICKS.encode())
         self._left = self.clock()

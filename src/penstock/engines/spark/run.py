@@ -157,12 +157,17 @@ def _ends_by_itself(trigger: Mapping[str, Any] | None) -> bool:
 
 def _folder_of_superseded(target: Any, query: Startable) -> Any:
     """Where rows go that queues pass over; they are made where queues are, and so are their files."""
-    if isinstance(target, str | os.PathLike | Place) and any(isinstance(n, Conflate) for n in query.plan.walk()):
+    queues = [node for node in query.plan.walk() if isinstance(node, Conflate)]
+    if isinstance(target, str | os.PathLike | Place) and queues and all(each.windows is None for each in queues):
         return target
     raise StreamError(
-        "Rows that are superseded are kept in a folder, where a stream is conflated.",
+        "Rows that are superseded are kept in a folder, where a stream is conflated by rows.",
         where=query.name,
-        got=type(target).__name__ if callable(target) else "a query without pk.conflate or flow.conflate",
+        got=type(target).__name__
+        if callable(target)
+        else "a stream that is conflated by windows"
+        if queues
+        else "a query without pk.conflate or flow.conflate",
         hint="superseded='superseded/x', of a conflated stream",
     )
 

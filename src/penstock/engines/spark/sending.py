@@ -8,6 +8,7 @@ promises go to every bucket.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from penstock.model.letters import superseded_table
 from penstock.operators.aggregates.partial_forms import PartialForm, partial_form
 from penstock.operators.queues.newest_of_each import newest_of_each
 from penstock.operators.relational.distinct import first_of_equal
-from penstock.plan.nodes import Conflate, Distinct, WindowAggregate
+from penstock.plan.nodes import Conflate, Distinct, Node, WindowAggregate
 from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 
@@ -42,7 +43,7 @@ class Sending:
         consumer = next((above for above in plan.walk() if any(below is sender for below in above.inputs)), None)
         self._form = _form(consumer, builder)
         self._distinct = consumer.identity if consumer is not None and isinstance(consumer.node, Distinct) else None
-        self._queue = None if consumer is None or not isinstance(consumer.node, Conflate) else consumer.node
+        self._queue = consumer.node if consumer is not None and _keeps_newest(consumer.node) else None
         self._keeps_superseded = keeps_superseded
         if self._form is not None:
             self._route_entries = Router(distribution, self._form.keys, functions, buckets)
@@ -86,6 +87,11 @@ class Sending:
             body = dump((here, [(p.bounds, p.constants) for p in promises]))
             for id_ in self.ids:
                 yield Packet(id_, self.stage, self.port, BOUNDS, body)
+
+
+def _keeps_newest(node: Node) -> TypeGuard[Conflate]:
+    """Whether of rows that go to a node the newest of each key matter, and not all rows of its windows."""
+    return isinstance(node, Conflate) and node.windows is None
 
 
 def _form(consumer: Physical | None, builder: Builder) -> PartialForm | None:

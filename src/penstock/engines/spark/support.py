@@ -9,7 +9,7 @@ from penstock.plan.nodes import Node, NumberRows, Source
 
 _LATER = "not yet on Spark: use the oracle (`penstock check`), or a sliding window"
 _UPDATES = "not yet on Spark: pk.Flow() without Spark, or declare the stream without update_key"
-_WINDOWS = "not yet on Spark: aggregate the stream and conflate the result, or conflate by windows in-process"
+_WINDOWS = "not over bounded DataFrames, which give all windows: aggregate the stream, and conflate the result"
 _PACED = "not yet on Spark: leave every and access out, or conflate in-process, pk.Flow() without Spark"
 _ALL_ROWS = "not on Spark, where the source keeps the rows that wait: leave the queue out, or conflate in-process"
 
@@ -82,6 +82,7 @@ STREAMING: dict[str, Support] = {
     "conflate": Support(
         "hosted, spread by the update key: as many rows with a micro-batch as the consumer takes, the rest in state"
     ),
+    "conflated windows": Support("hosted, spread by the update key: LAZY and EAGER, windows go on over micro-batches"),
     "distinct": Support("hosted: DupElim, purged by punctuation"),
     "top-n": Support("hosted: pieces of rows in pages, windows sorted when they close"),
     "sliding window": Support("hosted: WID or panes in Spark's state store"),

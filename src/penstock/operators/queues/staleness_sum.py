@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from penstock.operators.queues.meter import StalenessMeter
 from penstock.operators.queues.queue import Staleness
+from penstock.operators.queues.window_ages import Ages
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,15 @@ class StalenessSum:
         queue, application = (LevelSum(each.pending, each.sum, each.twice) for each in (meter.queue, meter.application))
         return StalenessSum(
             now, meter.keys, meter.origin, queue, application, meter.unapplied.sum, meter.unapplied.total, waiting
+        )  # fmt: skip
+
+    @staticmethod
+    def of_windows(queue: Ages, application: Ages, now: int, origin: int | None) -> StalenessSum:
+        """The same of a queue whose updates are windows."""
+        levels = [LevelSum(ages.all.slope, ages.all.at(now), ages.all.areas(now)[0]) for ages in (queue, application)]
+        pending, area = application.all.pending, application.all.areas(now)[1]
+        return StalenessSum(
+            now, len(queue.keys), origin, levels[0], levels[1], pending, area, queue.all.pending
         )  # fmt: skip
 
     def after(self, now: int) -> Self:
