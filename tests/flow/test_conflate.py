@@ -253,20 +253,15 @@ def test_what_it_is_called_with_is_checked() -> None:
         flow.query("SELECT * FROM q").execution().release(-1)  # type: ignore[attr-defined]
 
 
-class Frame:
-    """What looks like a DataFrame of Spark."""
-
-    mapInArrow = None
-
-
 @pytest.mark.parametrize("table", [BATCH, STREAMING])
-def test_on_spark_it_is_refused(table: Mapping[str, Support]) -> None:
-    with pytest.raises(UnsupportedError, match="Streams on Spark cannot be conflated yet"):
-        pk.conflate(Frame(), key="symbol")
+def test_some_of_it_is_refused_on_spark(table: Mapping[str, Support]) -> None:
     flow = pk.Flow().stream("q", [], schema=COLUMNS, time="ts", update_key="symbol").conflate("calm", "q")
-    with pytest.raises(UnsupportedError, match="does not support this: update queues") as refused:
-        check(flow.query("SELECT * FROM calm").plan, "Spark", table)
-    assert "in-process" in refused.value.hint
+    check(flow.query("SELECT * FROM calm").plan, "Spark", table)
+    flow.conflate("paced", "q", every="1 minute").conflate("all_rows", "q", policy="append")
+    for name, told in (("paced", "some keys are wanted less often"), ("all_rows", "all rows wait")):
+        with pytest.raises(UnsupportedError, match=told) as refused:
+            check(flow.query(f"SELECT * FROM {name}").plan, "Spark", table)
+        assert "in-process" in refused.value.hint
     with pytest.raises(UnsupportedError, match="does not support this: update streams"):
         check(flow.query("SELECT * FROM q UNION q").plan, "Spark", table)
     check(flow.query("SELECT * FROM q WHERE price > 1").plan, "Spark", table)

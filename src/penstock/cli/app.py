@@ -267,7 +267,9 @@ def papers(
 def bench(
     name: Annotated[
         str,
-        typer.Argument(help="windows, latency, memory, queries, shapes, stages, joins, nexmark, scale, queues or all."),
+        typer.Argument(
+            help="windows, latency, memory, queries, shapes, stages, joins, nexmark, scale, queues, conflation or all."
+        ),
     ] = "all",
     rows: Annotated[int, typer.Option(min=1, help="Rows of the window benchmark; others have a part.")] = 4_000_000,
     save: Annotated[Path | None, typer.Option(help="A folder for the results as JSON and the plot.")] = None,

@@ -99,6 +99,12 @@ def _queues(rows: int, master: str, say: Say) -> Report:
     return QueuesBench(max(rows // 2, 10_000), say).run()
 
 
+def _conflation(rows: int, master: str, say: Say) -> Report:
+    from penstock.bench.conflation import ConflationBench
+
+    return ConflationBench(_session(master), max(rows / 50_000, 12.0), say).run()
+
+
 BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "windows": _windows,
     "latency": _latency,
@@ -110,6 +116,7 @@ BENCHES: dict[str, Callable[[int, str, Say], Report]] = {
     "nexmark": _nexmark,
     "scale": _scale,
     "queues": _queues,
+    "conflation": _conflation,
 }
 
 

@@ -52,6 +52,8 @@ FEATURES = {
     "altered lifetimes": "flow.alter, and [RANGE …] after a stream without aggregates (AlterEventLifetime)",
     "newest": "update streams, update_key: unions and joins of them, of each key what is newest; flow.latest",
     "conflate": "update queues: pk.conflate and flow.conflate, the newest of each key as fast as the consumer takes it",
+    "paced conflation": "an update queue with every=… or access=…: some keys are wanted less often than others",
+    "queue of all rows": "policy='append' or 'shedding', and adaptive=True: all rows wait, not only the newest",
     "conflated windows": "flow.conflate(…, windows='lazy' or 'eager'): windows of aggregates, whole or not at all",
     "distinct": "duplicate elimination",
     "top-n": "ROW_NUMBER() OVER (PARTITION BY window_start, window_end, … ORDER BY …) in tumbling windows",
@@ -155,6 +157,10 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "newest", node
             case Conflate(windows=windows):
                 yield ("conflate" if windows is None else "conflated windows"), node
+                if node.every is not None or node.pace:
+                    yield "paced conflation", node
+                if node.adaptive or node.policy in ("append", "shedding"):
+                    yield "queue of all rows", node
             case Distinct():
                 yield "distinct", node
             case RowNumber():

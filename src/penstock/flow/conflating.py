@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from penstock.errors import StreamError, UnsupportedError
+from penstock.errors import StreamError
 from penstock.flow.declaring import named_columns
 from penstock.flow.given_keys import given_key
 from penstock.flow.user_code import NAME
@@ -131,12 +131,13 @@ def conflate(
     lives: bool = False,
     forget_after: Length | None = None,
     memory: str = "on_demand",
+    path: str | None = None,
 ) -> Any:
     """The latest values of a stream by key, as fast as its consumer takes them: a query, to be started or read.
 
     Args:
-        stream: an in-process query, or anything that `Flow.stream` reads, such as an iterable of dicts or a source
-            that is polled.
+        stream: a query, or anything that `Flow.stream` reads, such as an iterable of dicts, a source that is polled,
+            or a DataFrame of Spark.
         time: of a source that is no query, the column that says which value is newer; `progress` and `schema` are of
             such a source as well, as for `Flow.stream`.
         progress: see there.
@@ -151,43 +152,43 @@ def conflate(
         lives: see there.
         forget_after: see there.
         memory: see there.
+        path: of a streaming DataFrame, where its run keeps its state, as for `Flow`.
 
     Returns:
         A query: `start(sink)` hands values on, `run.read(key)` asks for one, `run.progress.queues` says how stale they
         are and how many were superseded.
     """
-    query = _query_of(stream, time, progress, schema)
+    query = _query_of(stream, time, progress, schema, path)
     node = conflate_node(
         query.plan, f"query {query.name}", key=key, max_staleness=max_staleness, policy=policy, budget=budget,
         every=every, access=access, adaptive=adaptive, lives=lives,
         forget_after=forget_after, memory=memory,
     )  # fmt: skip
-    return type(query)(query.name, query.sql, settled(node), query.catalog, query.given)
+    return query._with_plan(settled(node))
 
 
-def _query_of(stream: Any, time: Any, progress: Any, schema: Any) -> Any:
-    """The in-process query that is conflated."""
+def _query_of(stream: Any, time: Any, progress: Any, schema: Any, path: Any) -> Any:
+    """The query that is conflated."""
     from penstock.flow.flow import Flow
-    from penstock.flow.local import LocalQuery
     from penstock.flow.query import Query
 
-    if hasattr(stream, "mapInArrow") or (isinstance(stream, Query) and not isinstance(stream, LocalQuery)):
-        raise UnsupportedError(
-            "Streams on Spark cannot be conflated yet.",
-            where="pk.conflate",
-            got=type(stream).__name__,
-            hint="conflate in-process: pk.Flow() without Spark",
-        )
-    if isinstance(stream, LocalQuery):
-        if time is not None or progress is not None or schema is not None:
+    if isinstance(stream, Query):
+        if any(given is not None for given in (time, progress, schema, path)):
             raise StreamError(
-                "A query has its time already.", where=f"query {stream.name}", got="time, progress or schema",
+                "A query has its time already.", where=f"query {stream.name}", got="time, progress, schema or path",
                 hint="leave them out; they are of a source that is no query",
             )  # fmt: skip
         return stream
     if time is None:
         raise StreamError("Which value is newer is told by a time.", where="pk.conflate", hint="time='ts'")
-    flow = Flow().stream("stream", stream, time=time, progress=progress, schema=schema)
+    spark = getattr(stream, "sparkSession", None) if hasattr(stream, "mapInArrow") else None
+    if spark is None and path is not None:
+        raise StreamError(
+            "Only a run on Spark has a path.", where="pk.conflate", got=type(stream).__name__, hint="leave path out"
+        )
+    flow = (Flow() if spark is None else Flow(spark, path=path)).stream(
+        "stream", stream, time=time, progress=progress, schema=schema
+    )
     return flow.query("SELECT * FROM stream", name="conflated")
 
 

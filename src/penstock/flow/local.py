@@ -51,6 +51,10 @@ class LocalQuery(Query):
         self._last = self.execution()
         self._paths = {name: sources[name.lower()].paths for name in self._last.streams}
 
+    def _with_plan(self, plan: Node) -> LocalQuery:
+        """A query of the same streams with another plan, which reads what this one gives."""
+        return LocalQuery(self.name, self.sql, plan, self.catalog, self.given)
+
     def explain(self) -> str:
         """The plan as a tree, with the algorithm of each operator and why.
 
@@ -147,7 +151,10 @@ class LocalQuery(Query):
     def _start(self, sink: Any, options: StartOptions) -> LocalRun:
         """In a thread."""
         name = options.name
-        _check_options(self.name, trigger=options.trigger, buckets=options.buckets, retention=options.retention)
+        _check_options(
+            self.name, trigger=options.trigger, buckets=options.buckets, retention=options.retention,
+            superseded=options.superseded,
+        )  # fmt: skip
         if name is not None and not (isinstance(name, str) and name):
             raise StreamError("The name of a run is a text.", where=self.name, got=repr(name)[:200])
         targets = {"results": sink, "late rows": options.late, "dead letters": options.dead_letters}

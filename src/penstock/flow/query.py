@@ -45,6 +45,7 @@ class StartOptions:
     buckets: int | None
     retention: Retention | None
     max_dead: float | None
+    superseded: Any = None
 
 
 class Query(PySparkNames, ABC):
@@ -153,6 +154,7 @@ class Query(PySparkNames, ABC):
         buckets: int | None = None,
         retention: Retention | None = None,
         max_dead: float | None = None,
+        superseded: Any = None,
     ) -> Run:
         """Run in the background.
 
@@ -171,11 +173,18 @@ class Query(PySparkNames, ABC):
                 compacted.
             max_dead: so many dead letters, or such a fraction of the rows, are borne; with more the run fails. On Spark
                 those since the query was first started count, and it fails after the micro-batch was kept.
+            superseded: on Spark, a folder for the rows that update queues pass over, see `pk.conflate`; they are
+                counted anyway, and kept only if this is given.
 
         Returns:
             The run.
         """
-        return self._start(sink, StartOptions(name, trigger, late, dead_letters, buckets, retention, max_dead))
+        options = StartOptions(name, trigger, late, dead_letters, buckets, retention, max_dead, superseded)
+        return self._start(sink, options)
+
+    @abstractmethod
+    def _with_plan(self, plan: Node) -> Query:
+        """A query of the same streams with another plan, which reads what this one gives."""
 
     @abstractmethod
     def _start(self, sink: Any, options: StartOptions) -> Run:

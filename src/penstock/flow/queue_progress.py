@@ -36,7 +36,8 @@ def queue_progress(execution: Hosting[Any], arc: QueuedArc) -> QueueProgress:
         node.plan.policy,
         waiting,
         **counts,
-        **_in_seconds(stale),
+        **in_seconds(stale),
+        budget=pacing.most,
         cost=None if pacing.cost is None else pacing.cost / SECOND,
         max_staleness=None if pacing.max_staleness is None else pacing.max_staleness / SECOND,
         least_bound=None if least is None else least / SECOND,
@@ -47,7 +48,7 @@ def queue_progress(execution: Hosting[Any], arc: QueuedArc) -> QueueProgress:
     )
 
 
-def _in_seconds(stale: Staleness) -> dict[str, Any]:
+def in_seconds(stale: Staleness) -> dict[str, Any]:
     """Times in seconds, and numbers of updates, under the names that they have in `progress`."""
     return {
         name if "unapplied" in name else f"{name}_staleness": ticks if "unapplied" in name else ticks / SECOND
@@ -77,7 +78,7 @@ def staleness_of(
         )
     with execution.alone():
         operator = path.operator
-        return _in_seconds(operator.queue.staleness(operator.at(execution.clock()), path.key_of(own, current.names)))
+        return in_seconds(operator.queue.staleness(operator.at(execution.clock()), path.key_of(own, current.names)))
 
 
 def path_to(outlet: Outlet, current: CurrentValues) -> ReadingPath | None:

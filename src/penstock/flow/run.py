@@ -102,7 +102,7 @@ class Run(ABC):
         """The state of a run in-process; take it when the run is over. On Spark the checkpoint has it."""
 
     def read(self, key: Any = ()) -> dict[str, object] | None:
-        """What the query says of a key of its result now, in-process: what becomes of the newest row that has come.
+        """What the query says of a key of its result now: what becomes of the newest row that has come.
 
         That is the row that waits in the last queue, or else the one that went on last, put through the selections and
         projections above the queue: None if they leave it out, or if none has come. Where more than these stands above
@@ -114,7 +114,7 @@ class Run(ABC):
         raise self._unread()
 
     def staleness(self, key: Any = ()) -> Mapping[str, float]:
-        """How stale what was delivered of a key is, in-process, in seconds: now and on average, as in `progress`."""
+        """How stale what was delivered of a key is, in seconds: now and on average, as in `progress`."""
         raise self._unread()
 
     def _unread(self) -> PenstockError:

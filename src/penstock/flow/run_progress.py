@@ -57,6 +57,8 @@ class QueueProgress:
     average_queue_staleness: float = 0.0
     average_application_staleness: float = 0.0
     average_unapplied: float = 0.0
+    budget: int | None = None
+    """How many rows go on at a time, or with a micro-batch; None for all that wait."""
     cost: float | None = None
     """What a row costs its consumer, as measured."""
     max_staleness: float | None = None

@@ -39,7 +39,7 @@ from penstock.plan.explain import explain
 from penstock.plan.identity import Known
 from penstock.plan.kept import Kept
 from penstock.plan.native import with_native
-from penstock.plan.nodes import Node, Source
+from penstock.plan.nodes import Conflate, Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import NOTHING, spark_batch, spark_streaming
 from penstock.plan.rules.settle import settled_for
@@ -159,6 +159,10 @@ class SparkQuery(Query):
         home = self._home()
         return self._planned(kept, staged=home is not None and is_staged_at(home))
 
+    def _with_plan(self, plan: Node) -> SparkQuery:
+        """A query of the same streams with another plan, which reads what this one gives."""
+        return SparkQuery(self.name, self.sql, plan, self.catalog, self._sources, self._tables, self.spark, self.path)
+
     @property
     def stream_names(self) -> list[str]:
         """The streams that the query reads."""
@@ -172,8 +176,20 @@ class SparkQuery(Query):
     def _output(self, kind: str) -> Any:
         if self.is_streaming:
             check_can_host(self.spark, self.name)
+            self._check_not_conflated()
         hosted = self.hosted(buckets=UNREMEMBERED if self.is_streaming else None)
         return hosted.output(hosted.tagged() if self.is_streaming else hosted.tagged_batch(), kind)
+
+    def _check_not_conflated(self) -> None:
+        """What waits in a queue goes on by what a run measures, and only a run has records of that."""
+        queue = next((n for n in self.plan.walk() if isinstance(n, Conflate)), None)
+        if queue is not None:
+            raise UnsupportedError(
+                "A conflated stream is run by Penstock, which knows how fast its consumer is.",
+                where=queue.label,
+                got="a streaming DataFrame, which others write",
+                hint="q.start(folder), or q.start(function) with a function of a DataFrame and a number",
+            )
 
     @property
     def df(self) -> Any:
@@ -287,7 +303,10 @@ class SparkQuery(Query):
         asked = None if options.buckets is None else checked_buckets(options.buckets)
         named = self if options.name is None else self._named(options.name)
         late, dead, limit = options.late, options.dead_letters, DeadLimit(options.max_dead)
-        return SparkRun(named, start(named, sink, options.trigger, late, dead, asked, options.retention, limit))
+        begun = start(
+            named, sink, options.trigger, late, dead, asked, options.retention, limit, options.superseded
+        )  # fmt: skip
+        return SparkRun(named, begun)
 
     def _named(self, name: str) -> SparkQuery:
         """The same query under another name, and so with a home of its own."""

@@ -8,20 +8,26 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from penstock.engines.spark.failure import failure_of, told
+from penstock.engines.spark.queue_rounds import queues_in
 from penstock.engines.spark.run import ENDED, Started
+from penstock.engines.spark.state_reading import newest_row
 from penstock.engines.spark.statistics import sums_of
 from penstock.engines.spark.trackers import streams_reached
-from penstock.errors import PenstockError, RunError, UnsupportedError
+from penstock.errors import PenstockError, RunError, StreamError, UnsupportedError
+from penstock.flow.current_values import CurrentValues
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
+from penstock.flow.spark_queues import QueueReader, last_queue, spark_queues
 from penstock.model.accounts import Counts
+from penstock.model.batch import Row
+from penstock.model.nested import shown_as
 from penstock.model.recent_promises import RecentPromises, Shown
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.plan.closing import closing_bound
 from penstock.plan.identity import Known
-from penstock.plan.nodes import Source
+from penstock.plan.nodes import Conflate, Source
 from penstock.plan.progressing import follows_time
 from penstock.storage.log import Record, RecordLog
 
@@ -90,7 +96,8 @@ class SparkRun(PySparkNames, Run):
             group_bounds=self._promised(last, "", self.query.schema),
             lag=lag(max(known, default=None), bound, domain) if follows_time(self.query.plan) else None,
             ended=bound == END_OF_TIME,
-            operators=_operators(self._nodes, sums_of(last)),
+            operators=_operators(self._nodes, sums_of(last), last),
+            queues=spark_queues(self._nodes, last),
         )
 
     def _promised(self, last: Record | None, name: str, schema: Schema) -> tuple[Shown, ...]:
@@ -114,6 +121,49 @@ class SparkRun(PySparkNames, Run):
                 f"The {name} of this run go to a function.", where=self.name, hint="it has them; or give a folder"
             )
         return self.query.spark.read.parquet(folder)
+
+    def read(self, key: Any = ()) -> dict[str, object] | None:
+        """What is current of a key: the row that waits in the queue that gives the result, or was delivered last.
+
+        As of the last micro-batch, by a job of Spark over the state, and by another over the results if none waits.
+        """
+        current = CurrentValues(self.query.plan, f"run {self.name}")
+        own = current.key_of(key)
+        first = self._nodes[0]
+        if isinstance(first.node, Conflate):
+            waiting = QueueReader(self.query.spark, self.home, first, self._log.last()).waiting(own)
+            if waiting is not None:
+                return current.shown(waiting)
+        return self._delivered(current, own)
+
+    def _delivered(self, current: CurrentValues, key: Row) -> dict[str, object] | None:
+        """The newest row of a key in the folder of results."""
+        folder, schema = self._started.folders.get("result"), self.query.schema
+        columns = [f.name for f in schema.visible]
+        is_nested = any(schema[name].type.is_nested for name in current.names)
+        if folder is None or schema.time not in columns or not set(current.names) <= set(columns) or is_nested:
+            raise UnsupportedError(
+                "What was delivered of a key cannot be told.",
+                where=f"run {self.name}",
+                got="a function as a sink"
+                if folder is None
+                else "a result without its time, or its key, or a nested key",
+                hint="write to a folder, and select the time and an update key of plain values",
+            )
+        own = {name: shown_as(value, schema[name].type) for name, value in zip(current.names, key, strict=True)}
+        found = newest_row(self.query.spark, folder, own, str(schema.time))
+        return None if found is None else {name: found[name] for name in columns}
+
+    def staleness(self, key: Any = ()) -> Mapping[str, float]:
+        """How stale what was delivered of a key is, as of the last micro-batch; by a job of Spark over the state."""
+        current = CurrentValues(self.query.plan, f"run {self.name}")
+        own, queue = current.key_of(key), last_queue(self._nodes)
+        if queue is None:
+            raise StreamError(
+                "Nothing waits on the way to this result, so nothing is stale.", where="staleness",
+                hint="see pk.conflate",
+            )  # fmt: skip
+        return QueueReader(self.query.spark, self.home, queue, self._log.last()).staleness(own)
 
     def punctuate(self, stream: str, bound: int) -> None:
         """Tell a stream from outside that nothing below `bound` (in ticks) comes any more."""
@@ -181,6 +231,12 @@ class SparkRun(PySparkNames, Run):
         super()._over()
 
 
-def _operators(nodes: Sequence[Known], sums: Mapping[str, Mapping[str, int]]) -> tuple[OperatorProgress, ...]:
+def _operators(
+    nodes: Sequence[Known], sums: Mapping[str, Mapping[str, int]], last: Record | None
+) -> tuple[OperatorProgress, ...]:
     """The operators of a query with what has gone through each, the last one first."""
-    return tuple(OperatorProgress(k.identity, k.node.label, **sums.get(k.identity, {})) for k in nodes)
+    older = {identity: {"older": state.counts.older} for identity, state in queues_in(last).items()}
+    return tuple(
+        OperatorProgress(k.identity, k.node.label, **sums.get(k.identity, {}), **older.get(k.identity, {}))
+        for k in nodes
+    )

@@ -7,7 +7,9 @@ the one that the operator was given; for an aggregate, which has none, the windo
 
 from __future__ import annotations
 
-from penstock.model.batch import Batch, Row
+import pyarrow as pa
+
+from penstock.model.batch import Batch, Row, table_of
 from penstock.model.conform import as_json
 from penstock.model.elements import Punctuation
 from penstock.model.lives import NO_OLD
@@ -17,6 +19,14 @@ from penstock.model.time import END_OF_TIME, Domain, from_ticks, show_ticks
 DEAD_SCHEMA = Schema(
     (Field("stream", STRING), Field("operator", STRING), Field("reason", STRING), Field("row", STRING))
 )
+
+SUPERSEDED_SCHEMA = Schema((Field("queue", STRING), Field("reason", STRING), Field("row", STRING)))
+"""Of rows that an update queue has passed over: a newer one of their key came, or had come before (`older`)."""
+
+
+def superseded_table(queue: str, reason: str, batch: Batch) -> pa.Table:
+    """Rows that a queue has passed over, for whoever keeps them."""
+    return table_of(SUPERSEDED_SCHEMA, [(queue, reason, text) for text in texts_of(batch)])
 
 
 def late_schema(schema: Schema, *others: Schema) -> Schema:

@@ -19,6 +19,7 @@ from penstock.plan.join_nodes import Band
 from penstock.plan.monotone import moved, stretches
 from penstock.plan.nodes import (
     AlterLifetime,
+    Conflate,
     Distinct,
     Ends,
     GroupAggregate,
@@ -80,6 +81,8 @@ def needed(node: Node) -> Distribution:
             return by_keys(Column(k, below.schema[k].type) for k in keys)
         case Distinct(input=below):
             return by_keys(Column(f.name, f.type) for f in below.schema.visible)
+        case Conflate(input=below, key=key):
+            return by_keys(Column(name, below.schema[name].type) for name in key)
         case Merge():
             return by_keys(_event(node))
         case Join():  # over its output, in which what is equal on both sides is in the left's columns
@@ -238,10 +241,12 @@ def follow(
     match node:
         case WindowAggregate(input=below) if instants and (at := _instant(node, wanted)) is not None:
             return down(below, at, path=(*path, 0))
-        case WindowAggregate() | GroupAggregate() | Distinct() | Join() | MultiJoin() | RowNumber() if (
+        case WindowAggregate() | GroupAggregate() | Distinct() | Join() | MultiJoin() | RowNumber() | Conflate() if (
             plainly and not isinstance(wanted, Column)
         ):
             return None
+        case Conflate(key=key) if not columns_in(wanted) <= set(key):
+            return None  # rows of one key must meet
         case Ends(name=name) if name in columns_in(wanted):
             return None  # an insert and its adjusts must meet
         case Merge() | Settle() if not columns_in(wanted) <= {c.name for c in _payload(node)}:
@@ -254,6 +259,7 @@ def follow(
             | Select(input=below)
             | Distinct(input=below)
             | Settle(input=below)
+            | Conflate(input=below)
         ):
             return down(below, wanted, path=(*path, 0))
         case Project(input=below, columns=columns):

@@ -335,6 +335,8 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
             if staged:
                 why = "late rows judged where they are read, by the progress in the record of the micro-batch before"
             return Decision(runs, BY_BATCH, why)
+        case WindowAggregate() if window_queue_below(node) is not None:
+            return Decision(runs, MARKED, "windows that the queue below opens and closes, a page of state for each")
         case WindowAggregate(window=SlidingWindow()):
             choice = taken_up(choose_aggregate(node, catalog, volume))
             pages = f"a page of state per {'window' if choice.name == WID else 'pane'}"
@@ -351,6 +353,9 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
             spread = "spread by what is equal" if is_spread else "in one place, since nothing is to be equal"
             name = AS_OF_JOIN if isinstance(node.near, Latest) else OA_JOIN
             return Decision(runs, name, "; ".join(filter(None, [node.why, spread, _RUNS, *_more(node)])))
+        case Conflate():
+            most = "measured micro-batches allow" if node.budget is None else f"a budget of {node.budget}"
+            return Decision(runs, "update queue", f"as many rows with a micro-batch as {most}; the rest waits in state")
         case MultiJoin(why=why):
             spread = "spread by what is equal in all" if node.everywhere else "in one place, as nothing is equal in all"
             return Decision(runs, M_JOIN, f"{why}; {spread}; {_RUNS}")
@@ -363,7 +368,7 @@ def _needs_host(node: Node, catalog: Catalog) -> bool:
     if node.schema.lives is not None or (isinstance(node, Source) and node.schema.attributes):
         return True
     match node:
-        case AlterLifetime() | RowNumber():
+        case AlterLifetime() | RowNumber() | Conflate():
             return True
         case Join(near=Latest()):  # which of the rows of one time is the latest is ours to say
             return True

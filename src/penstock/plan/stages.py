@@ -44,6 +44,7 @@ from penstock.plan.distribution import (
 )
 from penstock.plan.expressions import Expression, calls_users_code, columns_in, substitute
 from penstock.plan.nodes import (
+    Conflate,
     Distinct,
     GroupAggregate,
     Join,
@@ -119,7 +120,7 @@ def _against_cutting(node: Node) -> str | None:
             return "groups without windows wait for what is promised of them"
         case Source() | Select() | Project() | Lookup() | Unnest() | Union():
             return None
-        case Distinct() | WindowAggregate() | Join() | MultiJoin() | RowNumber():
+        case Distinct() | WindowAggregate() | Join() | MultiJoin() | RowNumber() | Conflate():
             return None
         case _:
             return f"{node.label.split(maxsplit=1)[0]} takes events as they come"

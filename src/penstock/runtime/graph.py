@@ -253,7 +253,7 @@ class QueryGraph(Graph):
             self._walk_again(found)
             return found
         if planned.algorithm == MARKED:
-            return grown_over_windows(self, planned)
+            return grown_over_windows(self, planned, self._stood_for, lambda q: self.grown(q.inputs[0]), in_order=True)
         made = self.add(planned, self.builder.operator(planned), planned.identity)
         if key:
             self._known[key] = made
@@ -266,6 +266,9 @@ class QueryGraph(Graph):
         made = self._add(planned, operator, identity)
         self._walked += [made] * stands_for
         return made
+
+    def _stood_for(self, planned: Physical, operator: Operator, nodes: int) -> GraphNode:
+        return self.add(planned, operator, planned.identity, stands_for=nodes)
 
     def _walk_again(self, node: GraphNode) -> None:
         self._walked.append(node)

@@ -15,12 +15,26 @@ from penstock.runtime.marked_building import marked_plan
 from penstock.runtime.queue_building import NAMES, memory_name
 
 if TYPE_CHECKING:
-    from penstock.runtime.graph import QueryGraph
+    from collections.abc import Callable
+
+    from penstock.operators.operator import Operator
+    from penstock.runtime.graph import Graph
     from penstock.runtime.graph_node import GraphNode
 
 
-def grown_over_windows(graph: QueryGraph, planned: Physical) -> GraphNode:
-    """The last aggregate over a queue of windows, with all below it; it stands for the nodes down to the queue."""
+def grown_over_windows(
+    graph: Graph,
+    planned: Physical,
+    add: Callable[[Physical, Operator, int], GraphNode],
+    fed: Callable[[Physical], GraphNode],
+    *,
+    in_order: bool,
+) -> GraphNode:
+    """The last aggregate over a queue of windows, with all below it; it stands for the nodes down to the queue.
+
+    `add` makes a node that runs so many nodes of the plan, one below the other; `fed` gives what feeds the queue. If
+    rows come `in_order`, where they are promised to, windows close as rows come.
+    """
     chain = [planned]
     while not isinstance(chain[-1].node, Conflate):
         (below,) = chain[-1].inputs
@@ -30,8 +44,8 @@ def grown_over_windows(graph: QueryGraph, planned: Physical) -> GraphNode:
     assert isinstance(node, Conflate)
     assert node.windows is not None
     marks = marks_of(planned.node, node, node.key)
-    made = graph.add(planned, marked_plan(planned, marks, graph.builder), planned.identity, stands_for=len(chain) - 1)
-    promise = Promise.ORDERED if node.input.properties.ordered else Promise.NOTHING
+    made = add(planned, marked_plan(planned, marks, graph.builder), len(chain) - 1)
+    promise = Promise.ORDERED if in_order and node.input.properties.ordered else Promise.NOTHING
     build = partial(
         window_queue_for,
         node.input.schema,
@@ -42,7 +56,7 @@ def grown_over_windows(graph: QueryGraph, planned: Physical) -> GraphNode:
         memory_name(node),
         promise=promise,
     )
-    conflated = graph.add(queue, ConflateWindows(node.schema, build), queue.identity)
+    conflated = add(queue, ConflateWindows(node.schema, build), 1)
     graph.join(conflated, made, 0)
-    graph.join(graph.grown(queue.inputs[0]), conflated, 0)
+    graph.join(fed(queue), conflated, 0)
     return made

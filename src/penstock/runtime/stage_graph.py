@@ -18,9 +18,11 @@ from penstock.operators.operator import Operator
 from penstock.operators.relational.meld import MeldOperator
 from penstock.operators.state import Pages
 from penstock.plan.physical import Physical
+from penstock.plan.planner import MARKED
 from penstock.runtime.arcs import Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import Graph, GraphNode
+from penstock.runtime.marked_growing import grown_over_windows
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,24 @@ class StageGraph(Graph):
 
     def _grown(self, planned: Physical) -> GraphNode:
         """A node and all below it in this stage; consumers come before those that feed them."""
+        if planned.algorithm == MARKED:  # parts of a micro-batch come in any order
+            return grown_over_windows(self, planned, self._stood_for, lambda q: self._fed(q, 0), in_order=False)
         made = self._add(planned, self.builder.operator(planned), planned.identity)
         feeds = planned.exchange is not None and planned.exchange.stage == self.stage
         if feeds:
             self.edges[planned.identity] = made
-        for port, below in enumerate(planned.inputs):
-            cut = below.exchange is not None and below.exchange.stage == self.stage > 1
-            grown = self._stand_in(below, f"{planned.identity}<{port}") if cut else self._grown(below)
-            self.join(grown, made, port)
+        for port in range(len(planned.inputs)):
+            self.join(self._fed(planned, port), made, port)
         return made
+
+    def _stood_for(self, planned: Physical, operator: Operator, nodes: int) -> GraphNode:
+        return self._add(planned, operator, planned.identity)
+
+    def _fed(self, planned: Physical, port: int) -> GraphNode:
+        """What feeds an input of a node: the node below, or what stands for it if that is in another stage."""
+        below = planned.inputs[port]
+        cut = below.exchange is not None and below.exchange.stage == self.stage > 1
+        return self._stand_in(below, f"{planned.identity}<{port}") if cut else self._grown(below)
 
     def _stand_in(self, planned: Physical, identity: str) -> GraphNode:
         """A node in the place of one of another stage, known by whom it feeds: what is below may be worded anew."""

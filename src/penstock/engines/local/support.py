@@ -20,6 +20,10 @@ SUPPORT: dict[str, Support] = {
     "altered lifetimes": Support("stateless, rows or Arrow"),
     "newest": Support("the newest row of each key is kept"),
     "conflate": Support("an arc with an update queue: FIFO, IN-PLACE or LINECUTTING, drained by what rows cost"),
+    "paced conflation": Support("keys that were served sleep until their next value is wanted"),
+    "queue of all rows": Support(
+        "all rows on pages, some dropped by lot; or the newest alone while the consumer is late"
+    ),
     "conflated windows": Support("LAZY and EAGER, with marks for all aggregates above the queue; a query by itself"),
     "distinct": Support("DupElim, purged by punctuation"),
     "top-n": Support("rows held in pieces, windows sorted as columns when they close"),

@@ -4,6 +4,9 @@ In streaming it is in a stateful processor (`processor`): for each micro-batch i
 all streams first, then their progress, and puts out what follows. A micro-batch costs what it touches. A plan that is
 cut has one such processor per stage, one behind the other; what an earlier one sends goes on as packets. In batch the
 graph of the whole plan runs once per bucket and is closed at the end.
+
+Where streams are conflated, every bucket of every stage takes part in every micro-batch, since what waits in it goes on
+whether or not something comes.
 """
 
 from __future__ import annotations
@@ -16,12 +19,15 @@ import pandas as pd
 import pyarrow as pa
 
 from penstock.engines.spark import wire
+from penstock.engines.spark.bucket_queues import BucketQueues
 from penstock.engines.spark.buckets import bucket_ids
+from penstock.engines.spark.rounds import EVERYTHING, Round, round_at_work
 from penstock.engines.spark.sending import Sending
 from penstock.engines.spark.staging import staged
 from penstock.engines.spark.state_pages import StatePages
 from penstock.engines.spark.statistics import OPERATORS, added, counted
 from penstock.engines.spark.wire import (
+    CALL,
     OUT,
     PACKED_TYPES,
     Note,
@@ -48,7 +54,7 @@ from penstock.operators.aggregates.partial_forms import partial_form
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
 from penstock.plan.catalog import Catalog
-from penstock.plan.nodes import Source
+from penstock.plan.nodes import Conflate, Source
 from penstock.plan.physical import Physical
 from penstock.runtime.builder import Builder
 from penstock.runtime.showing import tracker_of
@@ -63,6 +69,7 @@ class BucketArrivals:
 
     rows: dict[str, list[bytes]] = field(default_factory=dict)
     partials: dict[str, list[bytes]] = field(default_factory=dict)
+    updates: dict[str, list[bytes]] = field(default_factory=dict)
     notes: dict[str, list[Note]] = field(default_factory=dict)
     bounds: dict[str, list[tuple[int, Punctuation]]] = field(default_factory=dict)
     """Of an exchange, by its sender: the number of the bucket that promises, and what."""
@@ -74,6 +81,10 @@ class BucketArrivals:
                 self.rows.setdefault(port, []).append(body)
             case wire.PARTIALS:
                 self.partials.setdefault(port, []).append(body)
+            case wire.UPDATES:
+                self.updates.setdefault(port, []).append(body)
+            case wire.CALL:
+                pass
             case wire.NOTE:
                 self.notes.setdefault(port, []).append(load_note(body))
             case wire.BOUNDS:
@@ -95,15 +106,21 @@ class HostedGraph:
         buckets: int = 1,
         stage: int = 0,
         in_order: bool = True,
+        keeps_superseded: bool = False,
     ) -> None:
         """Build the graph of a stage, or of a plan that is not cut; it judges lateness by micro-batch.
 
         `in_order`: there are micro-batches, one after another. Without such an order nothing is late or too far ahead.
+        `keeps_superseded`: somebody wants the rows that update queues pass over.
         """
         self.in_order, self.buckets = in_order, buckets
         builder = Builder(catalog)
         self.graph = StageGraph(planned, builder, stage, buckets)
-        self.sendings = [Sending(planned, sender.planned, builder, buckets) for sender in self.graph.sent]
+        self.queues = BucketQueues(self.graph, keeps_superseded=keeps_superseded)
+        self.sendings = [
+            Sending(planned, sender.planned, builder, buckets, keeps_superseded=keeps_superseded)
+            for sender in self.graph.sent
+        ]
         plan = planned.node
         self.schema = plan.schema
         self.form = ResultForm(plan.schema, plan.properties.insert_only)
@@ -112,9 +129,13 @@ class HostedGraph:
         self.late_schema = late_schema(*(source.schema for source in sources.values()))
         self.forms = {port: partial_form(n.consumer[0].operator) for port, n in self.graph.edges.items() if n.consumer}
 
-    def run(self, arrivals: BucketArrivals, bucket: int = 0) -> Iterator[Packet]:
-        """Take one micro-batch of a bucket, by its number: rows of all streams first, then their progress."""
+    def run(self, arrivals: BucketArrivals, bucket: int = 0, round_: Round = EVERYTHING) -> Iterator[Packet]:
+        """Take one micro-batch of a bucket, by its number: rows of all streams first, then their progress.
+
+        Then as many rows of update queues go on as the round says.
+        """
         side, before = self._begin()
+        self.queues.begin(round_)
         statistics = self._counted_by_operator()
         summaries = {stream: self._summary(stream, notes) for stream, notes in arrivals.notes.items()}
         if self.in_order:
@@ -132,6 +153,8 @@ class HostedGraph:
                 read += note.read
         for port, promises in sorted(arrivals.bounds.items()):
             self.graph.promise(port, sorted(promises, key=lambda each: each[0]))
+        if self.in_order:
+            yield from self.queues.release(round_, bucket)
         yield from self._given(side, read, before, bucket)
         if self.in_order:
             if self.sources:
@@ -159,6 +182,8 @@ class HostedGraph:
             if form is None or consumer is None:
                 raise InternalError("Partials have come to an operator that takes rows.", where=port)
             consumer[0].statistics.rows_in += sum([form.take(unpack(blob)) for blob in blobs])
+        for port, blobs in sorted(arrivals.updates.items()):
+            self.queues.take(port, blobs)
 
     def _trackers(self, streams: Iterable[str]) -> dict[str, Any]:
         """What the entrances of some streams remember of their progress: a tracker's state, a bound from outside."""
@@ -175,6 +200,7 @@ class HostedGraph:
         """End all streams."""
         side, before = self._begin()
         self.graph.close()
+        self.queues.release_all()
         yield from self._given(side, 0, before, 0)
 
     def _begin(self) -> tuple[SideOutputs, Counts]:
@@ -276,27 +302,38 @@ class HostedBuckets:
         buckets: int,
         stage: int,
         folders: Mapping[str, Staging],
+        home: str | None = None,
     ) -> None:
-        """Build the graph; outputs of the last stage are staged in `folders`, by their kind."""
+        """Build the graph; outputs of the last stage are staged in `folders`, by their kind.
+
+        `home` is where the query lives, if it does: there are the rounds by which update queues go.
+        """
         self.state, self.stage, self.folders = state, stage, folders
         self.is_last = stage == planned.stages
         self.numbers = {id_: number for number, id_ in enumerate(bucket_ids(buckets))}
-        self.hosted = HostedGraph(planned, catalog, buckets=buckets, stage=stage)
+        keeps = "superseded" in folders
+        self.hosted = HostedGraph(planned, catalog, buckets=buckets, stage=stage, keeps_superseded=keeps)
+        self.calls_on = not self.is_last and any(isinstance(n, Conflate) for n in planned.node.walk())
+        """Whether buckets of the next stage are called although nothing is sent to them."""
+        self.home = home
 
     def take(self, id_: int, frames: Iterable[pd.DataFrame]) -> pd.DataFrame | None:
         """One micro-batch of one bucket."""
         arrivals, passing = sorted_packets(_packets(frames), self.stage)
         pages = [StatePages(self.state, node) for node in self.hosted.graph.nodes]
         self.hosted.graph.attach(list(pages))
-        given = [*passing, *self.hosted.run(arrivals, self.numbers[id_])]
+        round_ = round_at_work(self.home) if self.hosted.queues.arcs and self.home is not None else EVERYTHING
+        given = [*passing, *self.hosted.run(arrivals, self.numbers[id_], round_)]
         for own in pages:
             own.flush()
-        if not given:
+        if not given and not self.calls_on:
             return None
         if self.is_last:
             return pd.DataFrame([(p.kind, p.body) for p in staged(given, self.folders)], columns=["kind", "body"])
         # What is on its way out leaves the next stage through the bucket that it left this one by.
         given = [p._replace(bucket=id_) if p.stage == OUT else p for p in given]
+        if self.calls_on:
+            given.append(Packet(id_, self.stage + 1, "", CALL, b""))
         return pd.DataFrame(given, columns=list(PACKED_TYPES))
 
 

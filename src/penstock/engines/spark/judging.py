@@ -70,7 +70,7 @@ class JudgingMapper:
     home: str
     """Where the query lives, and with it the records of the run."""
     folders: Mapping[str, Staging] = field(default_factory=dict)
-    """Where results are staged that are made here, by a plan without state."""
+    """Where outputs are staged: results that are made here, by a plan without state."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow`."""
@@ -134,7 +134,9 @@ class Way:
         read = with_made(source.schema, [expression.type for expression in made])
         self.graph = QueryGraph(beside_made(sender, source.name, read), Builder(catalog, made))
         ((self.stream, (self.entrance,)),) = self.graph.sources.items()
-        self.sending, self.task, self.folders = Sending(plan, sender, Builder(catalog), buckets), task, folders
+        keeps = "superseded" in folders
+        self.sending = Sending(plan, sender, Builder(catalog), buckets, keeps_superseded=keeps)
+        self.task, self.folders = task, folders
         self.form = ResultForm(plan.node.schema) if sender is plan else None
         """Of what comes out as a result here: rows that need not meet any others go nowhere else."""
 

@@ -29,6 +29,8 @@ from penstock.runtime.showing import Showing
 
 FIRST = 1
 """The stage that rows and bounds enter."""
+TICKS = '{"tick": true}'
+"""The line of the control folder that makes a micro-batch although nothing comes."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,10 @@ def notes(stream: str, told: Note, buckets: int, first: Note | None = None) -> l
 
 @dataclass(frozen=True)
 class ControlMapper:
-    """Bounds given from outside, as files of lines, for all buckets; a line that is none is a dead letter."""
+    """Bounds given from outside, as files of lines, for all buckets; a line that is none is a dead letter.
+
+    A line may also say that there is to be a micro-batch, and nothing else.
+    """
 
     buckets: int
     streams: tuple[str, ...]
@@ -82,7 +87,9 @@ class ControlMapper:
         for batch in batches:
             for line in batch.column(0).to_pylist():
                 found = self._bound(line)
-                if found is not None:
+                if line == TICKS:
+                    yield packed(notes(self.streams[0], Note(), self.buckets))
+                elif found is not None:
                     stream, bound = found
                     yield packed(notes(stream, Note(bound=bound), self.buckets))
                 else:

@@ -31,10 +31,14 @@ class GraphProcessor(StatefulProcessor):
         buckets: int,
         stage: int = 0,
         folders: Mapping[str, Staging] | None = None,
+        home: str | None = None,
     ) -> None:
-        """A plan that is not cut is its own last stage, whose outputs go to `folders`, by their kind."""
+        """A plan that is not cut is its own last stage, whose outputs go to `folders`, by their kind.
+
+        `home` is where the query lives, if it does.
+        """
         # As Spark packs what travels to workers, since a catalog has functions of its user's.
-        self.packed: bytes = cloudpickle.dumps((planned, catalog, buckets, stage, folders or {}))  # type: ignore[no-untyped-call]
+        self.packed: bytes = cloudpickle.dumps((planned, catalog, buckets, stage, folders or {}, home))  # type: ignore[no-untyped-call]
         self.hosted: HostedBuckets | None = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:

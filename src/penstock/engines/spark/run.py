@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from penstock.engines.spark.checkpoint import check_checkpoint
 from penstock.engines.spark.failure import told
 from penstock.engines.spark.manifest import keep_manifest, kept_at, manifest_of
+from penstock.engines.spark.queue_rounds import QueueRounds
 from penstock.engines.spark.serving import served
 from penstock.engines.spark.streaming import CONTROL_FOLDER, Hosted
 from penstock.engines.spark.watched import WatchedQuery, reached
@@ -23,12 +24,12 @@ from penstock.engines.spark.writing import KINDS, Target, Writer
 from penstock.errors import CheckpointError, StreamError
 from penstock.model.accounts import DeadLimit
 from penstock.model.changelog import ResultForm
-from penstock.model.letters import DEAD_SCHEMA
+from penstock.model.letters import DEAD_SCHEMA, SUPERSEDED_SCHEMA
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.plan.catalog import Catalog
 from penstock.plan.kept import Kept
-from penstock.plan.nodes import Node
+from penstock.plan.nodes import Conflate, Node
 from penstock.plan.planner import NOTHING
 from penstock.storage.files import Place, place_of
 from penstock.storage.folders import OutputFolder, Owner, describe
@@ -85,6 +86,7 @@ def start(
     buckets: int | None = None,
     retention: Retention | None = None,
     limit: DeadLimit | None = None,
+    superseded: Any = None,
 ) -> Started:
     """Start a query, or go on with it where its checkpoint ends, with as many buckets as it has there."""
     retention = retention if retention is not None else Retention()
@@ -95,8 +97,9 @@ def start(
     keep = max(retention.records, retained)
     home = open_home(place_of(str(query.path)) / checked_name(query.name), keep=keep)
     try:
+        targets = (sink, late, dead, superseded)
         with reached(query.name):
-            streaming, outputs = _streaming(query, home, (sink, late, dead), trigger, buckets, retention, limit)
+            streaming, outputs = _streaming(query, home, targets, trigger, buckets, retention, limit)
     except BaseException:
         home.lease.release()
         raise
@@ -107,7 +110,7 @@ def start(
 def _streaming(
     query: Startable,
     home: Home,
-    targets: tuple[Any, Any, Any],
+    targets: tuple[Any, Any, Any, Any],
     trigger: Mapping[str, Any] | None,
     buckets: int | None,
     retention: Retention,
@@ -126,9 +129,12 @@ def _streaming(
         "late": targets[1] or home.place / "late",
         "dead": targets[2] or home.place / "dead",
     }
+    if targets[3] is not None:
+        schemas["superseded"], places["superseded"] = SUPERSEDED_SCHEMA, _folder_of_superseded(targets[3], query)
     outputs = [_output(k, schemas[k], places[k], query, home, retention) for k in schemas]
     _check_places(outputs)
-    writer = Writer(home, outputs, hosted.buckets, limit)
+    rounds = QueueRounds(home.place, hosted.planned, hosted.buckets, drains=_ends_by_itself(trigger))
+    writer = Writer(home, outputs, hosted.buckets, limit, rounds)
     _check_checkpoint(home, writer)
     _check_open(home.place, writer.log.last())
     for output in outputs:
@@ -146,6 +152,28 @@ def _streaming(
         stream = stream.trigger(**trigger)
     with told(query.name), served(hosted.spark, hosted.settings):
         return WatchedQuery(stream.start(), query.name), outputs
+
+
+def _ends_by_itself(trigger: Mapping[str, Any] | None) -> bool:
+    """Whether a trigger takes what is there, and no more."""
+    return any((trigger or {}).get(name) for name in ("availableNow", "once"))
+
+
+def _folder_of_superseded(target: Any, query: Startable) -> Any:
+    """Where rows go that queues pass over; they are made where queues are, and so are their files."""
+    queues = [node for node in query.plan.walk() if isinstance(node, Conflate)]
+    if isinstance(target, str | os.PathLike | Place) and queues and all(each.windows is None for each in queues):
+        return target
+    raise StreamError(
+        "Rows that are superseded are kept in a folder, where a stream is conflated by rows.",
+        where=query.name,
+        got=type(target).__name__
+        if callable(target)
+        else "a stream that is conflated by windows"
+        if queues
+        else "a query without pk.conflate or flow.conflate",
+        hint="superseded='superseded/x', of a conflated stream",
+    )
 
 
 def _is_active(streaming: Any) -> bool:

@@ -107,14 +107,15 @@ class Hosted:
             packed = packed.union(bounds.mapInArrow(_function(mapper), PACKED))
         last = self.planned.stages
         for stage in range(1, last) if last else ():
-            packed = self._stage(packed, stage, PACKED)
+            packed = self._stage(packed, stage, PACKED, folders)
         return self._stage(packed, last, TAGGED, folders)
 
     def _stage(
         self, packed: DataFrame, stage: int, given: str, folders: Mapping[str, Staging] | None = None
     ) -> DataFrame:
+        home = None if self.home is None else self.home.uri
         return packed.groupBy("bucket").transformWithStateInPandas(
-            GraphProcessor(self._whole, self.catalog, self.buckets, stage, folders),
+            GraphProcessor(self._whole, self.catalog, self.buckets, stage, folders, home),
             outputStructType=given,
             outputMode="Append",
             timeMode="None",

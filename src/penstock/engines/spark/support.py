@@ -9,7 +9,9 @@ from penstock.plan.nodes import Node, NumberRows, Source
 
 _LATER = "not yet on Spark: use the oracle (`penstock check`), or a sliding window"
 _UPDATES = "not yet on Spark: pk.Flow() without Spark, or declare the stream without update_key"
-_CONFLATE = "not yet on Spark: conflate in-process, pk.Flow() without Spark"
+_WINDOWS = "not over bounded DataFrames, which give all windows: aggregate the stream, and conflate the result"
+_PACED = "not yet on Spark: leave every and access out, or conflate in-process, pk.Flow() without Spark"
+_ALL_ROWS = "not on Spark, where the source keeps the rows that wait: leave the queue out, or conflate in-process"
 
 BATCH: dict[str, Support] = {
     "select": Support("native filter"),
@@ -28,8 +30,10 @@ BATCH: dict[str, Support] = {
     "settle": Support("hosted: events held by slices of time until they are final"),
     "altered lifetimes": Support("hosted, stateless"),
     "newest": no(_UPDATES),
-    "conflate": no(_CONFLATE),
-    "conflated windows": no(_CONFLATE),
+    "conflate": Support("hosted, spread by the update key: the last row of each"),
+    "paced conflation": no(_PACED),
+    "queue of all rows": no(_ALL_ROWS),
+    "conflated windows": no(_WINDOWS),
     "distinct": Support("native dropDuplicates per instant"),
     "top-n": Support("hosted, spread by what is partitioned by"),
     "row numbers": no(
@@ -75,6 +79,10 @@ STREAMING: dict[str, Support] = {
     "lookup": Support("hosted, no state: the table is collected when the query starts, and travels with the plan"),
     "versioned lookup": Support("hosted, no state, as other lookups"),
     "merge": Support("hosted: R0 to R4, each replica with its own progress"),
+    "conflate": Support(
+        "hosted, spread by the update key: as many rows with a micro-batch as the consumer takes, the rest in state"
+    ),
+    "conflated windows": Support("hosted, spread by the update key: LAZY and EAGER, windows go on over micro-batches"),
     "distinct": Support("hosted: DupElim, purged by punctuation"),
     "top-n": Support("hosted: pieces of rows in pages, windows sorted when they close"),
     "sliding window": Support("hosted: WID or panes in Spark's state store"),

@@ -22,9 +22,10 @@ from penstock.model.schema import Schema
 
 OUT = 0
 """The stage of packets that are outputs already."""
-ROWS, PARTIALS, NOTE, BOUNDS = "rows", "partials", "note", "bounds"
-"""Kinds of packets: rows, what rows came to before they were sent, what a part of a micro-batch tells of its stream,
-and what a bucket of the stage before promises of the rows that it sends."""
+ROWS, PARTIALS, UPDATES, NOTE, BOUNDS, CALL = "rows", "partials", "updates", "note", "bounds", "call"
+"""Kinds of packets: rows, what rows came to before they were sent, the newest rows of their keys with how many each
+stands for, what a part of a micro-batch tells of its stream, what a bucket of the stage before promises of the rows
+that it sends, and nothing but that there is a micro-batch."""
 _PACKET = {
     "bucket": ("bigint", pa.int64()),
     "stage": ("int", pa.int32()),
@@ -36,12 +37,13 @@ PACKED = ", ".join(f"{name} {type_}" for name, (type_, _) in _PACKET.items())
 """A packet, as Spark's types."""
 PACKED_TYPES = {name: arrow for name, (_, arrow) in _PACKET.items()}
 """The same as Arrow's."""
-ENDS, OLDS = "\0ends", "\0olds"
-"""What lives are called among the columns of packed rows; no column of a stream can be called so."""
+ENDS, OLDS, STANDS = "\0ends", "\0olds", "\0stands"
+"""What lives, and how many a row stands for, are called among the columns of packed rows; no column of a stream can be
+called so."""
 _READ = Struct(">II")
 TAGGED = "kind string, body binary"
 """One row per kind of output of a bucket: result, late, dead, punctuation, promises, counts, progress, greatest,
-operators."""
+operators, queues, superseded."""
 
 
 class Packet(NamedTuple):
@@ -105,6 +107,13 @@ def unpack_batch(schema: Schema, data: bytes | pa.Buffer) -> Batch:
         return Batch(schema, table=table)
     lives = Lives(*(np.asarray(table.column(name).to_numpy()) for name in (ENDS, OLDS)))
     return Batch(schema, table=table.select(schema.names), lives=lives)
+
+
+def unpack_updates(schema: Schema, data: bytes) -> tuple[Batch, np.ndarray]:
+    """Rows, and how many updates each stands for."""
+    table = unpack(data)
+    stands_for = np.asarray(table.column(STANDS).to_numpy())
+    return Batch(schema, table=table.select(schema.names)), stands_for
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ driver dies in between it is called again with the same number.
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +22,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.bucket_promises import BucketPromises
+from penstock.engines.spark.bucket_queues import QUEUES
 from penstock.engines.spark.judging import note
+from penstock.engines.spark.queue_rounds import QueueRounds
 from penstock.engines.spark.staging import staged_file
 from penstock.engines.spark.statistics import OPERATORS, summed
 from penstock.engines.spark.streaming import rows_of
@@ -38,7 +41,7 @@ from penstock.storage.run_log import RunLog, greater
 
 LOGGER = logging.getLogger("penstock.run")
 
-KINDS = {"result": "results", "late": "late", "dead": "dead"}
+KINDS = {"result": "results", "late": "late", "dead": "dead", "superseded": "superseded"}
 """The tag of an output, and what a record calls it."""
 
 FunctionSink = Callable[[DataFrame, int], None]
@@ -57,9 +60,20 @@ class Target:
 class Writer:
     """Writes micro-batches; it travels to where Spark calls it."""
 
-    def __init__(self, home: Home, outputs: Sequence[Target], buckets: int, limit: DeadLimit | None = None) -> None:
-        """The home's lease is held by whoever started the run; `limit` is how many dead letters are borne."""
+    def __init__(
+        self,
+        home: Home,
+        outputs: Sequence[Target],
+        buckets: int,
+        limit: DeadLimit | None = None,
+        rounds: QueueRounds | None = None,
+    ) -> None:
+        """The home's lease is held by whoever started the run; `limit` is how many dead letters are borne.
+
+        `rounds` are of the update queues, if there are any.
+        """
         self.home, self.outputs, self.buckets, self.limit = home, outputs, buckets, limit or DeadLimit()
+        self.rounds = rounds if rounds else None
         self.log = RunLog(home, {KINDS[o.kind]: o.folder for o in outputs if o.folder is not None})
 
     def __call__(self, tagged: DataFrame, batch: int) -> None:
@@ -69,6 +83,8 @@ class Writer:
         last = self.log.last()
         if last is not None and batch == last.batch:
             tagged.write.format("noop").mode("overwrite").save()
+            if self.rounds is not None:
+                self.rounds.end(last)
             return
         expected = 0 if last is None else last.batch + 1
         if batch != expected:
@@ -79,6 +95,8 @@ class Writer:
                 hint="one of them was deleted or restored from a copy; restore the other as well, or start over with "
                 "another flow path and another folder",
             )
+        if self.rounds is not None:
+            self.rounds.begin(batch, last)
         functions = [o for o in self.outputs if o.function is not None]
         if not functions:
             self._write(tagged, batch, [])
@@ -91,10 +109,12 @@ class Writer:
 
     def _write(self, tagged: DataFrame, batch: int, functions: Sequence[Target]) -> None:
         notes, files = self._stage(tagged)
+        staged = time.perf_counter()
         for output in functions:
             assert output.function is not None
             if not tagged.filter(F.col("kind") == output.kind).isEmpty():
                 output.function(rows_of(tagged, output.kind, output.schema), self.log.next_number)
+        sink = time.perf_counter() - staged
         counts: Counter[str] = Counter()
         for kind, value in notes:
             if kind == "counts":
@@ -113,6 +133,7 @@ class Writer:
         promises = {} if last is None else dict(last.promises)
         promises |= {s: RecentPromises.from_plain(p).to_text() for k in known[:1] for s, p in k["promises"].items()}
         promises[""] = buckets.take(said, reached).to_text()
+        queues = [value for kind, value in notes if kind == QUEUES]
         self.log.commit(
             batch,
             files,
@@ -128,8 +149,11 @@ class Writer:
                 "reached": reached,
                 "promised": buckets.kept(),
                 OPERATORS: summed(last, [value for kind, value in notes if kind == OPERATORS]),
+                **({} if self.rounds is None else {QUEUES: self.rounds.after(last, queues, sink)}),
             },
         )
+        if self.rounds is not None:
+            self.rounds.end(self.log.last())
         # After everything is kept: a run that is started again finds the record and goes on from there.
         kept = self.log.last()
         totals = {} if kept is None else kept.totals

@@ -16,6 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.interleaved import Interleaved
@@ -24,6 +26,7 @@ from penstock.model.time import MIN_TICK
 from penstock.operators.operator import BoundMemory, Operator, Outputs
 from penstock.operators.queues.current_rows import CurrentRows
 from penstock.operators.queues.queue import Key, Queue
+from penstock.operators.queues.update_queue import UpdateQueue
 from penstock.operators.state import check_kind
 
 QUEUE, HELD, REACHED, CURRENT = "queue", "held", "reached", "current"
@@ -90,18 +93,32 @@ class ConflateOperator(Operator):
         elif isinstance(element, Batch):
             if len(element):
                 self.queue.enqueue(element, self.at(now))
+                self._keep()
         else:
             known = self.queue.forgotten
             self.queue.punctuate(element, self.at(now))
+            self._keep()
             found: CurrentRows | None = self.pages.get(CURRENT) if self.queue.forgotten > known else None
             if found is not None:
                 found.keep(self.queue)
+                self.pages.put(CURRENT, found)
             if self.is_on_time(element) and not self.queue.keeps_order:
                 self.pages.put(REACHED, max(element.value, self.pages.get(REACHED) or MIN_TICK))
             else:
                 held: deque[Held] = self.pages.get(HELD) or deque()
                 held.append((self.queue.counts.dequeued + len(self.queue), element))
                 self.pages.put(HELD, held)
+
+    def put_newest(self, batch: Batch, stands_for: np.ndarray, now: int) -> None:
+        """Rows arrived of which each is the newest of so many, the others having been left behind on their way."""
+        queue = self.queue
+        assert isinstance(queue, UpdateQueue)
+        queue.enqueue_newest(batch, stands_for, self.at(now))
+        self._keep()
+
+    def _keep(self) -> None:
+        """The queue has changed in place."""
+        self.pages.put(QUEUE, self.queue)
 
     def is_ready(self, now: int) -> bool:
         """Whether anything could come out."""
@@ -113,6 +130,7 @@ class ConflateOperator(Operator):
         """At most so many rows, those that are next, and what may be promised after them."""
         if self.queue.ready(self.at(now)):
             batch = self.queue.dequeue(self.at(now), most)
+            self._keep()
             if len(batch):
                 self._remember(batch)
                 yield batch
@@ -122,6 +140,7 @@ class ConflateOperator(Operator):
         held: deque[Held] | None = self.pages.get(HELD)
         while held and self._may_pass(held):
             promise = held.popleft()[1]
+            self.pages.put(HELD, held)
             if self._is_new(promise):
                 yield promise
 
@@ -149,6 +168,7 @@ class ConflateOperator(Operator):
     def delivered(self, now: int) -> None:
         """What was released has been processed."""
         self.queue.delivered(self.at(now))
+        self._keep()
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Rows that come by without waiting."""

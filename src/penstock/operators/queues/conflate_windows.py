@@ -27,6 +27,7 @@ class ConflateWindows(ConflateOperator):
         """Something arrived; promises stay."""
         if isinstance(element, Punctuation):
             self.queue.punctuate(element, self.at(now))
+            self._keep()
         else:
             super().put(element, now)
 
@@ -35,6 +36,7 @@ class ConflateWindows(ConflateOperator):
         if self.queue.ready(self.at(now)):
             rows = self.queue.dequeue(self.at(now), most)
             assert isinstance(rows, MarkedRows)
+            self._keep()
             if len(rows) or rows.closed:
                 yield rows
         bound = self._bound()

@@ -14,6 +14,9 @@ their newest value can come: whatever comes of them then is newer, so nobody has
 or are under way are kept. What is forgotten is gone over when there are twice as many keys as were left the last time.
 A stream that promises nothing on its time never forgets.
 
+Whoever hosts the queue may ask for the rows that are passed over (`passed`), and may have brought rows down to the
+newest of each key before, where they came from: each then stands for so many updates.
+
 Cost: a few steps per row alone. A batch finds its keys column by column, keeps the newest row of each key, and encodes
 only those. Neither depends on how many keys there are.
 """
@@ -33,6 +36,7 @@ from penstock.operators.queues.key_table import NONE
 from penstock.operators.queues.meter import FEW
 from penstock.operators.queues.page_pool import rounded
 from penstock.operators.queues.queue import Kept, Key, KeyOrder, MemoryManager
+from penstock.operators.queues.staleness_sum import StalenessSum
 from penstock.operators.queues.tuple_queue import TupleQueue, part_plain
 
 LEAST_KEYS = 1024
@@ -60,6 +64,8 @@ class UpdateQueue(TupleQueue):
         self.forget_after = forget_after
         self._forgets_at = LEAST_KEYS
         """There must be so many keys before it is worth looking for some to forget."""
+        self.passed: list[tuple[str, Batch]] | None = None
+        """Rows that were passed over and why, `superseded` or `older`, if somebody wants them and takes them away."""
 
     def __len__(self) -> int:
         """As many as keys wait."""
@@ -78,6 +84,8 @@ class UpdateQueue(TupleQueue):
             newest = self._newest.view
             if time < newest[key]:
                 counts.older += 1
+                if self.passed is not None:
+                    self._pass("older", Batch(self.schema, [row]))
                 return
             newest[key] = time
             self._floor.came(time)
@@ -89,6 +97,8 @@ class UpdateQueue(TupleQueue):
             location = self._placed(key, self.tuples.allocate(key, size), size)
         else:
             counts.superseded += 1
+            if self.passed is not None:
+                self._pass("superseded", Batch(self.schema, [self._codec.decode_row(self.tuples.view(location))]))
             self._floor.left(1)
             if size > self._room.view[key]:
                 self.tuples.account(now)
@@ -103,14 +113,19 @@ class UpdateQueue(TupleQueue):
         return location
 
     def _enqueue_many(self, batch: Batch, now: int) -> None:
+        self.enqueue_newest(batch, np.ones(len(batch), np.int64), now)
+
+    def enqueue_newest(self, batch: Batch, stands_for: np.ndarray, now: int) -> None:
+        """Rows arrived in this order, each the newest of so many of its key."""
         keys = self._keys.numbers(batch)
         self._know(now)
         self.tuples.account(now)
-        self.counts.enqueued += len(batch)
+        self.counts.enqueued += int(stands_for.sum())
         taken = self._new_enough(keys, batch)
         if taken is not None:
-            self.counts.older += len(keys) - len(taken)
-            keys, batch = keys[taken], batch.take(taken)
+            self.counts.older += int(stands_for.sum() - stands_for[taken].sum())
+            self._pass("older", batch, taken)
+            keys, stands_for, batch = keys[taken], stands_for[taken], batch.take(taken)
         if not len(keys):
             return
         last = self._occurrences.last(keys)
@@ -118,12 +133,24 @@ class UpdateQueue(TupleQueue):
         if self._time is not None:
             self._newest.array[different] = times = batch.times()[last]
             self._floor.came(int(times.min()))
+        self._pass("superseded", batch, last)
         self._store(different, batch if len(last) == len(batch) else batch.take(last))
-        self.counts.superseded += len(keys) - len(last)
-        counts = self._occurrences.counts(keys, different)
+        total = int(stands_for.sum())
+        self.counts.superseded += total - len(last)
+        came = keys if total == len(keys) else np.repeat(keys, stands_for)
+        counts = self._occurrences.counts(came, different)
         self._updates.array[different] += counts
-        self.order.arrive(keys, now)
+        self.order.arrive(came, now)
         self._meter.arrived(different, counts, now)
+
+    def _pass(self, why: str, batch: Batch, but: np.ndarray | None = None) -> None:
+        """Rows are passed over, all of a batch but those at some places."""
+        if self.passed is None:
+            return
+        if but is not None:
+            batch = batch.take(np.setdiff1d(np.arange(len(batch)), but, assume_unique=True))
+        if len(batch):
+            self.passed.append((why, batch))
 
     def _new_enough(self, keys: np.ndarray, batch: Batch) -> np.ndarray | None:
         """The places of rows that are no older than what came before them of their key; None if all are."""
@@ -148,6 +175,9 @@ class UpdateQueue(TupleQueue):
         fresh = locations == NONE
         overwritten = len(keys) - int(fresh.sum())
         self.counts.superseded += overwritten
+        if overwritten and self.passed is not None:
+            replaced = self._codec.decode(*self.tuples.read_many(locations[~fresh]))
+            self._pass("superseded", Batch(self.schema, table=replaced))
         self._floor.left(overwritten)
         locations[fresh] = self.tuples.allocate_many(keys[fresh], sizes[fresh])
         self._room.array[keys[fresh]] = sizes[fresh]
@@ -241,6 +271,10 @@ class UpdateQueue(TupleQueue):
     def _waiting_times(self) -> np.ndarray:
         keys = self.order.waiting()
         return np.asarray(self._newest.array[self._locations.array != NONE if keys is None else keys])
+
+    def metered(self, now: int) -> StalenessSum:
+        """What is known of the staleness of all keys, so that it can be summed with that of other queues."""
+        return StalenessSum.of(self._meter, now, int(self._updates.array[: len(self._keys)].sum()))
 
     # State
 

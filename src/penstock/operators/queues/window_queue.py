@@ -28,6 +28,7 @@ from penstock.operators.queues.key_table import KeyTable
 from penstock.operators.queues.marks import Closed, MarkedRows
 from penstock.operators.queues.paging import OnDemandPaging
 from penstock.operators.queues.queue import Key, MemoryManager, MemoryUsage, Queue, Staleness
+from penstock.operators.queues.staleness_sum import StalenessSum
 from penstock.operators.queues.tuples import TupleCodec
 from penstock.operators.queues.window_ages import Ages
 from penstock.operators.queues.window_buffer import WindowBuffer
@@ -257,6 +258,10 @@ class WindowQueue(Queue):
         queue, _, average_queue, _ = self.queue_ages.measure(now, self._since, number)
         application, unapplied, average, average_unapplied = self.application_ages.measure(now, self._since, number)
         return Staleness(queue, application, unapplied, average_queue, average, average_unapplied)
+
+    def metered(self, now: int) -> StalenessSum:
+        """What is known of the staleness of all keys, so that it can be summed with that of other queues."""
+        return StalenessSum.of_windows(self.queue_ages, self.application_ages, now, self._since)
 
     def memory(self, now: int) -> MemoryUsage:
         """What the blocks take; a location is a block."""
