@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -197,10 +198,18 @@ def test_a_run_that_is_stopped_goes_on_with_what_waited() -> None:
         ({"policy": 7}, "There is no such policy"),
         ({"memory": "naiv"}, "There is no such memory manager"),
         ({"forget_after": "1 day", "policy": "append"}, "Only an update queue of rows forgets keys"),
-        ({"forget_after": "0 seconds"}, "forget_after is longer than nothing"),
+        ({"forget_after": "0 seconds"}, "forget_after: This is not longer than nothing"),
         ({"budget": 0}, "A budget is a number of rows"),
-        ({"max_staleness": 5}, "max_staleness: The length does not fit"),
-        ({"max_staleness": "0 seconds"}, "longer than nothing"),
+        ({"max_staleness": 5}, "max_staleness: This is no length of time by the clock"),
+        ({"every": "5"}, "every: This is no length of time by the clock"),
+        ({"every": "5 rows"}, "every: This is no length of time by the clock"),
+        ({"every": "often"}, "every: "),
+        ({"access": {"A": 5}}, "access of 'A': This is no length of time by the clock"),
+        ({"max_staleness": "0 seconds"}, "max_staleness: This is not longer than nothing"),
+        ({"max_staleness": timedelta(seconds=-1)}, "max_staleness: This is not longer than nothing"),
+        ({"max_staleness": "1000 years"}, "max_staleness: "),
+        ({"adaptive": "yes"}, "adaptive is true or false"),
+        ({"lives": ("vs", "ve")}, "lives is true or false"),
         ({"key": "nothing"}, "key names an unknown column"),
         ({"key": "ts"}, "The time tells every update apart"),
         ({"key": None}, "By which columns a row updates the one before is not known"),
@@ -213,6 +222,14 @@ def test_a_run_that_is_stopped_goes_on_with_what_waited() -> None:
 def test_options_that_are_none_are_refused(options: dict[str, Any], what: str) -> None:
     with pytest.raises(StreamError, match=what):
         pk.conflate([], time="ts", schema=COLUMNS, **{"key": "symbol", **options})
+
+
+def test_choices_are_taken_however_they_are_written() -> None:
+    flow = pk.Flow().stream("q", [], schema=COLUMNS, time="ts", update_key="symbol")
+    flow.conflate("calm", "q", policy="IN-PLACE", windows="Lazy", memory="On-Demand")
+    plan = flow.query("SELECT symbol, max(price) [RANGE 2, SLIDE 2, WA ts] FROM calm GROUP BY symbol").plan
+    found = next(node for node in plan.walk() if isinstance(node, Conflate))
+    assert (found.policy, found.windows, found.memory) == ("in_place", "lazy", "on_demand")
 
 
 def test_a_key_that_would_lose_values_is_refused() -> None:

@@ -139,18 +139,21 @@ def test_a_script_declares_it(written: str, key: set[str] | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "what"),
+    ("written", "what", "place"),
     [
-        ("UPDATE (symbol) WITH (time = 'ts')", "KEY is expected here"),
-        ("UPDATE KEY (symbol WITH (time = 'ts')", "'\\)' is expected here"),
-        ("UPDATE KEY (symbol) WITH (time = 'ts', update_key = 'venue')", "The update key is given twice"),
-        ("UPDATE KEY (nothing) WITH (time = 'ts')", "update_key names an unknown column"),
+        ("UPDATE (symbol) WITH (time = 'ts')", "KEY is expected here", "(symbol"),
+        ("UPDATE KEY (symbol WITH (time = 'ts')", "'\\)' is expected here", "WITH"),
+        ("UPDATE KEY (symbol,) WITH (time = 'ts')", "The name of a column is expected here", ") WITH"),
+        ("UPDATE KEY (symbol venue) WITH (time = 'ts')", "'\\)' is expected here", "venue"),
+        ("UPDATE KEY (symbol) WITH (time = 'ts', update_key = 'venue')", "The update key is given twice", "'venue"),
+        ("UPDATE KEY (symbol, nothing) WITH (time = 'ts')", "update_key names an unknown column", "nothing"),
+        ("UPDATE KEY (symbol, ts) WITH (time = 'ts')", "The time tells every update apart", "ts)"),
     ],
 )
-def test_a_script_that_declares_it_wrong_says_where(written: str, what: str) -> None:
+def test_a_script_that_declares_it_wrong_says_where(written: str, what: str, place: str) -> None:
     with pytest.raises(QueryError, match=what) as refused:
-        pk.Flow().sql(f"CREATE STREAM quotes {written}", sources={"quotes": PRICES})
-    assert refused.value.line == 1
+        pk.Flow().sql(f"CREATE STREAM quotes\n  {written}", sources={"quotes": PRICES})
+    assert (refused.value.line, refused.value.column) == (2, 3 + written.index(place))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ each row of an update stream a life, until the next of its key.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from penstock.flow.given_keys import given_key
 from penstock.flow.user_code import NAME
 from penstock.model.elements import is_whole
 from penstock.model.schema import Schema
-from penstock.model.time import Domain, Length, length_ticks
+from penstock.model.time import Domain, Length, length_ticks, parse_span
 from penstock.model.values import canonical_row
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.nodes import Conflate, Join, Lookup, Newest, Node, Select
@@ -210,7 +211,15 @@ def conflate_node(
 ) -> Node:
     """The node of a conflated stream, after all checks."""
     by = _key(below, key, where)
-    policy = policy.replace("-", "_").lower() if isinstance(policy, str) else policy
+    policy, windows, memory = _name(policy), _name(windows), _name(memory)
+    for option, given in (("adaptive", adaptive), ("lives", lives)):
+        if not isinstance(given, bool):
+            raise StreamError(
+                f"{option} is true or false.",
+                where=where,
+                got=repr(given)[:200],
+                hint=f"{option}=True, or leave it out",
+            )
     if policy not in QUEUES:
         raise StreamError(
             "There is no such policy.", where=where, got=repr(policy)[:200], hint=closest(str(policy), QUEUES)
@@ -251,11 +260,16 @@ def conflate_node(
         _microseconds("every", every, where),
         _pace(access, by, below.schema, where),
         windows,
-        bool(adaptive),
+        adaptive,
         _microseconds("forget_after", forget_after, where),
         memory,
     )
     return _lived(made, by, where) if lives else made
+
+
+def _name(given: Any) -> Any:
+    """The name of a choice as it is known here, however it is written."""
+    return given.replace("-", "_").lower() if isinstance(given, str) else given
 
 
 def _check_windows(windows: str | None, policy: str, where: str, *, others: bool) -> None:
@@ -335,15 +349,21 @@ def _may_drop(node: Node) -> bool:
 
 
 def _microseconds(option: str, length: Length | None, where: str) -> int | None:
+    """A length of time, longer than nothing, by the clock: whatever the stream's own time is counted in."""
     if length is None:
         return None
     try:
-        ticks = length_ticks(length, Domain.TIMESTAMP)
+        span = parse_span(length) if isinstance(length, str) else None
+        if not isinstance(length, dt.timedelta) and not (span is not None and span.is_time):
+            raise StreamError("This is no length of time by the clock.", got=repr(length)[:200])
+        is_none = length <= dt.timedelta(0) if isinstance(length, dt.timedelta) else span is None or span.amount <= 0
+        if is_none:
+            raise StreamError("This is not longer than nothing.", got=repr(length)[:200])
+        return length_ticks(length, Domain.TIMESTAMP)
     except StreamError as error:
-        raise StreamError(f"{option}: {error.what}", where=where, got=error.got, hint="'2 seconds'") from None
-    if ticks < 1:
-        raise StreamError(f"{option} is longer than nothing.", where=where, got=repr(length)[:200], hint="'2 seconds'")
-    return ticks
+        raise StreamError(
+            f"{option}: {error.what}", where=where, got=error.got, hint="'2 seconds' or timedelta(seconds=2)"
+        ) from None
 
 
 def _pace(access: Mapping[Any, Length] | None, key: tuple[str, ...], schema: Schema, where: str) -> Pace:

@@ -123,7 +123,7 @@ def declared_update_key(name: str, schema: Schema, key: Sequence[str] | str | No
         raise StreamError(
             "The time tells every update apart, so it cannot be in the update key.",
             where=f"stream {name}",
-            got=repr(key)[:200],
+            got=str(schema.time),
             hint="name what the updates are of: update_key=['symbol']",
         )
     if schema.lives is not None:

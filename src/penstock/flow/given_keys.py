@@ -1,7 +1,7 @@
 """Keys as people give them, to read a result or to say how often a key is wanted: in the types of their columns.
 
 A value of a key is what a stream takes for its column: times as datetimes (without a zone they are UTC), as texts or as
-ticks, dates also as texts, structs as dictionaries, arrays as lists. What is none of the type is refused: it is no key.
+ticks, dates also as texts, structs as dictionaries, arrays as lists. What is none of the type is no key: it is refused.
 One column is given by its value, several by a tuple; a tuple of one is taken as well.
 """
 

@@ -197,7 +197,9 @@ class _Making:
         source = self.source(statement, options)
         if "source" in options:
             self.read[statement.name] = [options["source"]]
-        self.flow.stream(statement.name, source, time=options["time"], schema=self.columns(statement, options), **given)
+        columns = self.columns(statement, options)
+        with _told_at_key(statement):
+            self.flow.stream(statement.name, source, time=options["time"], schema=columns, **given)
 
     def columns(self, statement: CreateStream, options: Mapping[str, str]) -> str | None:
         return None if _is_true(options.get("streaming")) else statement.columns
@@ -300,6 +302,19 @@ def _told_at(statement: Statement) -> Iterator[None]:
         raise
     except PenstockError as error:
         raise statement.error(error.what, got=error.got, hint=error.hint) from error
+
+
+@contextmanager
+def _told_at_key(statement: CreateStream) -> Iterator[None]:
+    """What is wrong with a column of the update key is told where that is named."""
+    try:
+        yield
+    except StreamError as error:
+        places = dict(zip(map(str.lower, statement.update_key or ()), statement.key_places, strict=True))
+        at = places.get(error.got.lower()) if "update" in error.what else None
+        if at is None:
+            raise
+        raise statement.error(error.what, got=error.got, hint=error.hint, at=at) from error
 
 
 def _at(statement: CreateStream | CreateTable | CreateSink, option: str, what: str, hint: str) -> QueryError:

@@ -61,6 +61,8 @@ class CreateStream(Statement):
     options: Mapping[str, Option]
     update_key: tuple[str, ...] | None = None
     """The columns by which a row updates the one before; empty if each row does."""
+    key_places: tuple[int, ...] = ()
+    """Where they stand."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,8 @@ class _Reader:
             return QueryStatement(self.script, start, *self.query())
         if self.words("CREATE", "STREAM"):
             name, columns = self.name("stream"), self.columns() if self.text() == "(" else None
-            key = self.update_key()
-            return CreateStream(self.script, start, name, columns, self.options(), key)
+            key, places = self.update_key()
+            return CreateStream(self.script, start, name, columns, self.options(), key, places)
         if self.words("CREATE", "TABLE"):
             name, columns = self.name("table"), self.columns() if self.text() == "(" else None
             return CreateTable(self.script, start, name, columns, self.options() if self.kind() is not None else {})
@@ -163,23 +165,24 @@ class _Reader:
             return InsertInto(self.script, start, *self.query(), target, is_path)
         raise self.error("This is no statement.", hint=_STATEMENTS)
 
-    def update_key(self) -> tuple[str, ...] | None:
-        """`UPDATE KEY (column, …)`, or without columns; None if it is not there."""
+    def update_key(self) -> tuple[tuple[str, ...] | None, tuple[int, ...]]:
+        """`UPDATE KEY (column, …)`, or without columns, and where they stand; None if it is not there."""
         if not self.words("UPDATE"):
-            return None
+            return None, ()
         if not self.words("KEY"):
             raise self.error("KEY is expected here.", hint="write UPDATE KEY (column, …)")
         found: list[str] = []
+        places: list[int] = []
         if self.text() == "(":
             self.at += 1
-            while self.text() != ")":
+            while self.text() != ")" or found:
                 found.append(self.name("column"))
-                if self.text() == ",":
-                    self.at += 1
-                elif self.text() != ")":
-                    raise self.error("')' is expected here.")
+                places.append(self.tokens[self.at - 1].start)
+                if self.text() != ",":
+                    break
+                self.at += 1
             self.expect(")")
-        return tuple(found)
+        return tuple(found), tuple(places)
 
     def query(self) -> tuple[int, int]:
         """Where the query begins and ends that is the rest of the statement."""
