@@ -145,9 +145,7 @@ class SparkRun(PySparkNames, Run):
             raise UnsupportedError(
                 "What was delivered of a key cannot be told.",
                 where=f"run {self.name}",
-                got="a function as a sink"
-                if folder is None
-                else "a result without its time or key, or a nested key",
+                got="a function as a sink" if folder is None else "a result without its time or key, or a nested key",
                 hint="write to a folder, and select the time and an update key of plain values",
             )
         own = {name: shown_as(value, schema[name].type) for name, value in zip(current.names, key, strict=True)}
