@@ -15,8 +15,8 @@ from tests.orderbook import FOLDER, needed
 def test_staleness_is_since_the_oldest_row_that_no_delivery_has_answered() -> None:
     """Seconds from the start, of two keys of which one is never delivered.
 
-        a   1 made   2 made       4: that of 1     6: that of 2
-        b                  3 made
+    a   1 made   2 made       4: that of 1     6: that of 2
+    b                  3 made
     """
     feed = Feed(np.array([1, 2, 3]) * SECOND, ["a", "a", "b"], ["x", "y", "z"])
     began = 1000.0
