@@ -15,7 +15,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import penstock as pk
@@ -235,8 +235,15 @@ def queries(draw: st.DrawFn) -> str:
 CASES = st.builds(Case, queries(), some_rows())
 
 
+LAST_OF_SOME = [(at, "a", None, None, None) for at in range(5)]
+"""Rows before one on which a selection fails and one on which what follows it does, in one piece."""
+POISONED = [(5, "a", None, 2**63 - 1, None), (6, "a", None, -(2**63), None)]
+
+
 @pytest.mark.parametrize("form", FORMS)
 @given(case=CASES)
+@example(case=Case("SELECT w * 3 AS x FROM s WHERE NOT (w + 1 > 0)", [LAST_OF_SOME[:2], LAST_OF_SOME[2:] + POISONED]))
+@example(case=Case("SELECT w * 3 AS x FROM s WHERE NOT (w + 1 > 0) AND moody(w) < 0", [[], LAST_OF_SOME + POISONED]))
 def test_what_dies_and_what_lives_is_what_the_oracle_says(form: str, case: Case) -> None:
     result, letters = case.expected()
     with (

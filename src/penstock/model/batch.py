@@ -126,11 +126,12 @@ class Batch:
     def select(self, mask: Sequence[bool] | np.ndarray) -> Batch:
         """The rows for which the mask is true."""
         lives = None if self.lives is None else self.lives.take(np.asarray(mask, np.bool_))
+        origin = None if self.origin is None else partial(selected_again, self.origin, mask)
         if self._table is not None:
-            origin = None if self.origin is None else partial(selected_again, self.origin, mask)
             table = filtered(self._table, np.asarray(mask, np.bool_))
             return Batch(self.schema, table=table, lives=lives, origin=origin)
-        return Batch(self.schema, [row for row, keep in zip(self.rows, mask, strict=True) if keep], lives=lives)
+        rows = [row for row, keep in zip(self.rows, mask, strict=True) if keep]
+        return Batch(self.schema, rows, lives=lives, origin=origin)
 
     def take(self, places: np.ndarray) -> Batch:
         """The rows at some places, in their order."""
@@ -144,10 +145,10 @@ class Batch:
         if start == 0 and end >= len(self):
             return self
         lives = None if self.lives is None else self.lives.part(start, end)
+        origin = None if self.origin is None else partial(_part, self.origin, start, end)
         if self._table is not None:
-            origin = None if self.origin is None else partial(_part, self.origin, start, end)
             return Batch(self.schema, table=self._table.slice(start, end - start), lives=lives, origin=origin)
-        return Batch(self.schema, self.rows[start:end], lives=lives)
+        return Batch(self.schema, self.rows[start:end], lives=lives, origin=origin)
 
     def __repr__(self) -> str:
         """Size and form."""
@@ -227,9 +228,14 @@ def concat(schema: Schema, batches: Iterable[Batch]) -> Batch:
     """One batch of many, columnar if any of them is."""
     parts = [b for b in batches if len(b)]
     lives = joined(b.its_lives() for b in parts) if any(b.lives is not None for b in parts) else None
+    origin = partial(_all_again, schema, parts) if any(b.origin is not None for b in parts) else None
     if any(b.columnar for b in parts):
-        return Batch(schema, table=pa.concat_tables([b.table for b in parts]), lives=lives)
-    return Batch(schema, [row for b in parts for row in b.rows], lives=lives)
+        return Batch(schema, table=pa.concat_tables([b.table for b in parts]), lives=lives, origin=origin)
+    return Batch(schema, [row for b in parts for row in b.rows], lives=lives, origin=origin)
+
+
+def _all_again(schema: Schema, parts: Sequence[Batch]) -> Batch:
+    return concat(schema, [part.complete() for part in parts])
 
 
 def present(schema: Schema, row: Row) -> dict[str, object]:

@@ -22,18 +22,18 @@ Single = Callable[[Row], Row | None]
 """The row that comes of a row, or None if none does."""
 
 
-def attempt(schema: Schema, batch: Batch, whole: Whole, single: Single) -> Outputs:
-    """What comes of a batch, as rows of `schema`, and what fails."""
+def attempt(schema: Schema, batch: Batch, whole: Whole, single: Single, *, chooses: bool = False) -> Outputs:
+    """What comes of a batch, as rows of `schema`, and what fails; `chooses`: some of the very rows come of it."""
     try:
         made = whole(batch)
     except Exception:  # whatever a row's values or a user's code did: the rows are looked at one by one
-        yield from _in_pieces(schema, batch, whole, single)
+        yield from _in_pieces(schema, batch, whole, single, chooses=chooses)
     else:
         if len(made):
             yield made
 
 
-def _in_pieces(schema: Schema, batch: Batch, whole: Whole, single: Single) -> Outputs:
+def _in_pieces(schema: Schema, batch: Batch, whole: Whole, single: Single, *, chooses: bool) -> Outputs:
     made: list[Batch] = []
     failures: list[Batch] = []
     reasons: list[str] = []
@@ -44,16 +44,22 @@ def _in_pieces(schema: Schema, batch: Batch, whole: Whole, single: Single) -> Ou
             good, failed = by_row(piece.rows, single)
             places = [place for place, _ in good]
             lives = None if piece.lives is None or schema.lives is None else piece.lives.take(places)
-            made.append(Batch(schema, [row for _, row in good], lives=lives))
-            mask = np.zeros(len(piece), np.bool_)
-            mask[[place for place, _ in failed]] = True
-            failures.append(piece.select(mask).complete())
+            again = chooses and piece.origin is not None
+            origin = piece.select(_mask(piece, places)).complete if again else None
+            made.append(Batch(schema, [row for _, row in good], lives=lives, origin=origin))
+            failures.append(piece.select(_mask(piece, [place for place, _ in failed])).complete())
             reasons += [reason for _, reason in failed]
     together = concat(schema, made)
     if len(together):
         yield together
     if reasons:
         yield Rejected("failed", concat(batch.schema, failures), (), reasons)
+
+
+def _mask(piece: Batch, places: Sequence[int]) -> np.ndarray:
+    mask = np.zeros(len(piece), np.bool_)
+    mask[list(places)] = True
+    return mask
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:

@@ -41,7 +41,7 @@ class SelectOperator(Stateless):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Filter in the form at hand."""
-        return attempt(self.schema, batch, self._whole, self.single)
+        return attempt(self.schema, batch, self._whole, self.single, chooses=True)
 
     def interleave(self, port: int, given: Interleaved) -> Outputs:
         """Filter all rows at once, if that is possible by columns, and find where each punctuation stands then."""
@@ -64,7 +64,12 @@ class SelectOperator(Stateless):
         if mask is not None:
             return self._filtered(batch, _known(mask))
         rows = self.by_rows(batch.rows)
-        return Batch(self.schema, rows, lives=None if batch.lives is None else batch.lives.take(_places(batch, rows)))
+        if batch.lives is None and batch.origin is None:
+            return Batch(self.schema, rows)
+        places = _places(batch, rows)
+        lives = None if batch.lives is None else batch.lives.take(places)
+        origin = None if batch.origin is None else partial(_taken_again, batch.origin, places)
+        return Batch(self.schema, rows, lives=lives, origin=origin)
 
     def _filtered(self, batch: Batch, kept: pa.ChunkedArray) -> Batch:
         lives = None if batch.lives is None else batch.lives.take(np.asarray(kept.to_numpy(), np.bool_))
@@ -87,6 +92,10 @@ class SelectOperator(Stateless):
 
 def _again(origin: Callable[[], Batch], kept: pa.ChunkedArray) -> Batch:
     return origin().select(kept.to_numpy())
+
+
+def _taken_again(origin: Callable[[], Batch], places: Sequence[int]) -> Batch:
+    return origin().take(np.asarray(places, np.int64))
 
 
 def _kept_before(given: Interleaved, so_far: np.ndarray) -> list[int]:
