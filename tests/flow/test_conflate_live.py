@@ -117,3 +117,26 @@ def test_a_key_that_its_queue_forgets_is_read_no_more(monkeypatch: pytest.Monkey
     assert run.read("k0") is None
     assert run.read("k5") == {"ts": 5, "k": "k5", "v": 5}
     run.stop()
+
+
+def test_what_was_kept_to_be_read_does_not_grow_old_where_nobody_reads() -> None:
+    tap = Tap()
+    query: Any = tapped(tap).query("SELECT * FROM c")
+    run = query.start(None)
+    told(run, tap, (1, "a", 1))
+    run.stop()
+    by_hand = query.execution()
+    by_hand.restore(run.snapshot())
+    by_hand.pusher("s")((2, "a", 2))
+    by_hand.release()
+    assert by_hand.graph.queued[0].operator.current(("a",)) == (2, "a", 2)
+
+
+def test_a_row_that_fails_above_the_queue_is_not_read() -> None:
+    tap = Tap()
+    run = tapped(tap, every="1 hour").query("SELECT k, 10 DIV v AS part FROM c").start(None)
+    told(run, tap, (1, "a", 5))
+    assert run.read("a") == {"k": "a", "part": 2}
+    told(run, tap, (2, "a", 0))
+    assert run.read("a") is None  # it waits, and will become a dead letter
+    run.stop()

@@ -119,6 +119,8 @@ class Golden:
     """How many rows without a partner come out at a time."""
     conflate: dict[str, Any] | None = None
     """The stream is conflated by this; without a policy, what is current of it is taken."""
+    is_read: bool = False
+    """Whether the queue keeps what went on last of each key, as for a run that is read by its key."""
 
     @property
     def path(self) -> Path:
@@ -141,6 +143,8 @@ class Golden:
         flow.function("twice", _twice, "bigint")
         query: Any = flow.query(self.sql, max_burst=self.burst)
         found: LocalExecution = query.execution(in_process(query.plan, flow.catalog, aggregate=self.aggregate))
+        for arc in found.graph.queued:
+            arc.operator.remembers = self.is_read
         return found
 
     def inputs(self, execution: LocalExecution) -> list[tuple[str, Batch]]:
@@ -360,6 +364,7 @@ CASES = [
     Golden("merge-then-windows", f"SELECT k, {NUMBERS} {SLIDING} FROM s GROUP BY k", merge={"key": ["k"]}),
     Golden("newest", "SELECT * FROM s WHERE v > 0", conflate={"key": ["k", "d"]}),
     Golden("conflate-in-place", "SELECT * FROM s", conflate={"key": ["k", "d"], "policy": "in_place"}),
+    Golden("conflate-read", "SELECT * FROM s", conflate={"key": "k", "policy": "in_place", "budget": 3}, is_read=True),
     Golden("conflate-fifo", "SELECT k, v FROM s", conflate={"key": "k", "policy": "fifo"}, form="arrow"),
     Golden("conflate-linecutting", "SELECT * FROM s", conflate={"key": "day", "policy": "linecutting"}),
     Golden("conflate-append", "SELECT * FROM s", conflate={"key": "k", "policy": "append"}),
