@@ -24,17 +24,11 @@ from typing import Any
 import penstock as pk
 from penstock.engines.spark.queue_rounds import QueueRounds
 from penstock.engines.spark.session import local_session
-from penstock.storage.home import Home
-from penstock.storage.run_log import RunLog
+from tests.spark.driven import STEPS, lay
 from tests.spark.modes import QUICK
 from tests.spark.traps import Traps
 
-DRIVERS = {
-    "evaluated": (Home, "put"),
-    "recorded": (Home, "put"),
-    "published": (RunLog, "publish"),
-    "ticked": (QueueRounds, "end"),
-}
+DRIVERS = {**STEPS, "ticked": (QueueRounds, "end")}
 KEYS, ROWS = 23, 300
 
 
@@ -65,30 +59,13 @@ def start(spark: Any, home: Path, handing: Any) -> Any:
     return query.start(str(home / "out"), superseded=str(home / "superseded"))
 
 
-def lay(point: str, traps: Traps) -> None:
-    """A trap in the driver, before or after a step of a micro-batch."""
-    owner: Any
-    owner, name = DRIVERS[point]
-    step = getattr(owner, name)
-    spring = traps.function(point, kills=os.getpgrp())
-
-    def stepped(self: Any, record: Any) -> None:
-        if point == "evaluated":
-            spring(None)
-        step(self, record)
-        if point != "evaluated":
-            spring(None)
-
-    setattr(owner, name, stepped)
-
-
 def main(home: Path, point: str | None = None, calls: int = 1) -> int:
     traps = Traps(home / "traps")
     spark = local_session("local[2]", **{key.replace(".", "__"): value for key, value in QUICK.items()})
     if point is not None:
         write_file(home, len(list((home / "in").glob("*.json"))))
         if point in DRIVERS:
-            lay(point, traps)
+            lay(point, traps, DRIVERS[point])
             traps.arm(point, calls)
     run = start(spark, home, traps.function("handing", kills=os.getpgrp()))
     if point is not None and point not in DRIVERS:

@@ -20,44 +20,21 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from penstock.engines.spark.session import local_session
-from penstock.storage.home import Home
-from penstock.storage.log import Record
-from penstock.storage.run_log import RunLog
+from tests.spark.driven import STEPS, lay
 from tests.spark.modes import QUICK
 from tests.spark.staged_queries import CASES, start
 from tests.spark.staged_rows import SPLIT, write_file
 from tests.spark.traps import Traps
-
-DRIVERS = {"evaluated": (Home, "put"), "recorded": (Home, "put"), "published": (RunLog, "publish")}
-"""Points of the driver, and the step that each is before or after."""
-
-
-def lay(point: str, traps: Traps) -> None:
-    """A trap in the driver, before or after a step of a micro-batch."""
-    owner: Any
-    owner, name = DRIVERS[point]
-    step = getattr(owner, name)
-    spring = traps.function(point, kills=os.getpgrp())
-
-    def stepped(self: Any, record: Record) -> None:
-        if point == "evaluated":
-            spring(None)
-        step(self, record)
-        if point != "evaluated":
-            spring(None)
-
-    setattr(owner, name, stepped)
 
 
 def main(home: Path, name: str, point: str | None = None, calls: int = 1) -> int:
     traps, case = Traps(home / "traps"), CASES[name]
     settings = {**QUICK, **SPLIT, "spark.driver.memory": "1g"}
     spark = local_session("local[2]", **{key.replace(".", "__"): value for key, value in settings.items()})
-    if point in DRIVERS:
-        lay(point, traps)
+    if point in STEPS:
+        lay(point, traps, STEPS[point])
     if point is not None and (home / "replay").exists():
         traps.arm(point, calls)
     run = start(spark, home, case, traps, kills=os.getpgrp())

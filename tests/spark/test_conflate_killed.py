@@ -6,19 +6,16 @@ by hand, from the rows.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests.processes import ROOT, kill, members
 from tests.spark import modes
+from tests.spark.driven import drive
 from tests.spark.queue_driver import DRIVERS, rows_of
 
 pytestmark = [
@@ -26,34 +23,18 @@ pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.skipif(modes.chosen() != "local", reason="the processes that are killed run Spark in local mode"),
 ]
-
-
-def drive(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / "driver.log").open("a") as errors:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.queue_driver", str(home), *arguments],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
-        with contextlib.ExitStack() as stack:
-            stack.callback(lambda: kill(members(child.pid)))
-            stdout, _ = child.communicate(timeout=900)
-    return subprocess.CompletedProcess(child.args, child.returncode, stdout, (home / "driver.log").read_text())
+DRIVER = "tests.spark.queue_driver"
 
 
 def killed_at(home: Path, point: str, calls: int) -> None:
-    killed = drive(home, point, str(calls))
+    killed = drive(DRIVER, home, point, str(calls))
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     (caught,) = (home / "traps").glob(f"{point}.*.hit")
     caught.unlink()
 
 
 def check(home: Path, files: int) -> None:
-    ended = drive(home)
+    ended = drive(DRIVER, home)
     assert ended.returncode == 0, ended.stderr
     progress = json.loads(ended.stdout)
     (queue,) = progress["queues"]

@@ -7,20 +7,16 @@ replayed that was interrupted before, at whatever point. `PENSTOCK_SEED` says in
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.processes import ROOT, kill, members
 from tests.spark import modes
-from tests.spark.stage_driver import DRIVERS
+from tests.spark.driven import STEPS, drive
 from tests.spark.staged_queries import CASES, output, staged_files
 from tests.spark.staged_rows import write_file
 from tests.spark.traps import STAGED, Traps
@@ -31,25 +27,9 @@ pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.skipif(modes.chosen() != "local", reason="the processes that are killed run Spark in local mode"),
 ]
+DRIVER = "tests.spark.stage_driver"
 SEED = int(os.environ.get("PENSTOCK_SEED", "1"))
 CALLS = {"reading": 2000, "in_first": 3}
-
-
-def drive(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the driver as the leader of a session, of which nothing is left afterwards."""
-    with (home / "driver.log").open("a") as errors:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.stage_driver", str(home), *arguments],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
-        with contextlib.ExitStack() as stack:
-            stack.callback(lambda: kill(members(child.pid)))
-            stdout, _ = child.communicate(timeout=300)
-    return subprocess.CompletedProcess(child.args, child.returncode, stdout, (home / "driver.log").read_text())
 
 
 def logged(home: Path, log: str) -> int:
@@ -63,7 +43,7 @@ def kill_at(home: Path, name: str, point: str, calls: int, *, replayed: bool) ->
     traps, interrupted = Traps(home / "traps"), logged(home, "checkpoint/offsets")
     if replayed:
         (home / "replay").touch()
-    killed = drive(home, name, point, str(calls))
+    killed = drive(DRIVER, home, name, point, str(calls))
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert traps.caught(point) is not None
     begun, committed = logged(home, "checkpoint/offsets"), logged(home, "checkpoint/commits")
@@ -81,7 +61,7 @@ def kill_at(home: Path, name: str, point: str, calls: int, *, replayed: bool) ->
 def test_killed_at_every_point(name: str, tmp_path: Path) -> None:
     case, rng = CASES[name], random.Random(f"{name} {SEED}")
     write_file(tmp_path / "in/main", 0)
-    new = [*case.points, *DRIVERS]
+    new = [*case.points, *STEPS]
     again = [*case.points]
     rng.shuffle(new)
     rng.shuffle(again)
@@ -90,7 +70,7 @@ def test_killed_at_every_point(name: str, tmp_path: Path) -> None:
         if again:
             other = again.pop()
             kill_at(tmp_path, name, other, rng.randint(1, CALLS.get(other, 1)), replayed=True)
-    ended = drive(tmp_path, name)
+    ended = drive(DRIVER, tmp_path, name)
     assert ended.returncode == 0, ended.stderr
     files = len(list((tmp_path / "in/main").iterdir()))
     assert files == 1 + len(new)

@@ -19,6 +19,8 @@ from penstock.storage.files import Place
 _VERSION = re.compile(r"v\d+")
 _NOTHING = "-"
 """What stands for a source that has no position."""
+_NAMED = re.compile(r"^[\w.-]+:(?=[-{\[\"\d])")
+"""What a position begins with where sources go by names: `main:{…}`."""
 _RESTORE = (
     "restore the home of the query as a whole, with checkpoint and log, from a copy of one moment; or start over with "
     "another flow path and another folder"
@@ -88,7 +90,8 @@ def _lines(file: Place) -> list[str]:
 
 
 def _check_lines(file: Place, lines: list[str]) -> None:
-    for line in lines:
+    for whole in lines:
+        line = _NAMED.sub("", whole, count=1)
         if line == _NOTHING:
             continue
         try:
