@@ -69,3 +69,15 @@ def test_a_source_that_keeps_nothing_has_lost_nothing(checkpoint: Path) -> None:
     for at in (9, 10):
         (checkpoint / f"offsets/{at}").write_text(f"v1\n{CONF}\n{at}\n-")
     check_checkpoint(place_of(checkpoint))
+
+
+@pytest.mark.parametrize(
+    ("position", "is_whole"), [('main:{"logOffset":10}', True), ("main:-", True), ('main:{"log', False)]
+)
+def test_sources_may_go_by_names(position: str, is_whole: bool, checkpoint: Path) -> None:
+    (checkpoint / "offsets/10").write_text(f"v2\n{CONF}\n{position}\ncontrol:-")
+    if is_whole:
+        check_checkpoint(place_of(checkpoint))
+    else:
+        with pytest.raises(CheckpointError, match=r"it is cut short or damaged"):
+            check_checkpoint(place_of(checkpoint))
