@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-settings.register_profile("default", max_examples=28, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("PENSTOCK_PROFILE", "default"))

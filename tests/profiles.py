@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-DEFAULT = 28
+DEFAULT = 20
 
 
 def examples(count: int) -> settings:

@@ -20,6 +20,7 @@ from tests.spark.queue_driver import DRIVERS, rows_of
 
 pytestmark = [
     pytest.mark.spark,
+    pytest.mark.slow,
     pytest.mark.timeout(1200),
     pytest.mark.skipif(modes.chosen() != "local", reason="the processes that are killed run Spark in local mode"),
 ]
@@ -63,7 +64,6 @@ def test_killed_while_rows_wait_and_are_handed_on(tmp_path: Path) -> None:
     check(tmp_path, 1)
 
 
-@pytest.mark.slow
 def test_killed_at_every_point(tmp_path: Path) -> None:
     points = [("handing", 3), *((point, calls) for point in DRIVERS for calls in (1, 2)), ("handing", 2)]
     for point, calls in points:
