@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 
 from tests.golden.cases import CASES, FOLDER, MERGES, feed
-from tests.golden.spark_home import ARCHIVE, make
+from tests.golden.spark_home import HOMES
 from tests.spark.modes import open_session
 
 
 def main(*options: str) -> None:
-    """Write the snapshots of all cases, and with `--spark` a query's home."""
+    """Write the snapshots of all cases, and with `--spark` queries' homes."""
     FOLDER.mkdir(exist_ok=True)
     for case in CASES:
         if case.path.exists():
@@ -31,10 +31,12 @@ def main(*options: str) -> None:
                 made.push(name, element)
             merge.path.write_bytes(made.snapshot())
             print(f"{merge.path.name}: {merge.path.stat().st_size} bytes")
-    if "--spark" in options and not ARCHIVE.exists():
+    missing = [home for home in HOMES if not home.archive.exists()]
+    if "--spark" in options and missing:
         with open_session("local") as spark:
-            make(spark)
-        print(f"{ARCHIVE.name}: {ARCHIVE.stat().st_size} bytes")
+            for home in missing:
+                home.make(spark)
+                print(f"{home.archive.name}: {home.archive.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

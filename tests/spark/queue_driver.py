@@ -1,8 +1,9 @@
 """Drives a conflated query in a process of its own, which is killed at a point of it, its JVM with it.
 
-`python -m tests.spark.queue_driver HOME [POINT CALLS]`, started as the leader of a process group. With a point a new
-file of rows is there before the query starts, so that it is killed while rows of it wait; without one the query runs to
-its end, and the progress is printed as JSON. Points:
+`python -m tests.spark.queue_driver HOME FORM [POINT CALLS]`, started as the leader of a process group. The query is
+conflated by its rows or by its windows, as the form says. With a point a new file of rows is there before the query
+starts, so that it is killed while rows of it wait; without one the query runs to its end, and the progress is printed
+as JSON. Points:
 
 - `handing`: in a worker, while rows are handed on that have waited for a micro-batch at least.
 - `evaluated`: all is done, the state is kept; no record is put.
@@ -29,7 +30,15 @@ from tests.spark.modes import QUICK
 from tests.spark.traps import Traps
 
 DRIVERS = {**STEPS, "ticked": (QueueRounds, "end")}
-KEYS, ROWS = 23, 300
+KEYS, ROWS, RANGE = 23, 300, 50
+FORMS: dict[str, tuple[dict[str, Any], str]] = {
+    "rows": ({"budget": 6}, "SELECT ts, k, handing(v) AS v FROM calm"),
+    "windows": (
+        {"budget": 60, "windows": "lazy"},
+        f"SELECT k, sum(handing(v)) AS v, count(*) AS n [RANGE {RANGE}, SLIDE {RANGE}, WA ts] FROM calm GROUP BY k",
+    ),
+}
+"""How each form is conflated, and what is asked of it."""
 
 
 def rows_of(number: int) -> list[dict[str, Any]]:
@@ -49,17 +58,20 @@ def write_file(home: Path, number: int) -> None:
     partial.rename(folder / f"{number}.json")
 
 
-def start(spark: Any, home: Path, handing: Any) -> Any:
+def start(spark: Any, home: Path, form: str, handing: Any, **how: Any) -> Any:
+    options, text = FORMS[form]
     frame = spark.readStream.schema("ts bigint, k int, v bigint").json(str(home / "in"))
     flow = pk.Flow(spark, path=str(home / "flow"))
     flow.stream("s", frame, time="ts", progress=pk.bounded(100), update_key="k")
-    flow.conflate("calm", "s", budget=6)
+    flow.conflate("calm", "s", **options)
     flow.function("handing", handing, "bigint", version="1")
-    query: Any = flow.query("SELECT ts, k, handing(v) AS v FROM calm", name="q")
-    return query.start(str(home / "out"), superseded=str(home / "superseded"))
+    query: Any = flow.query(text, name="q")
+    if form == "rows":
+        how["superseded"] = str(home / "superseded")
+    return query.start(str(home / "out"), **how)
 
 
-def main(home: Path, point: str | None = None, calls: int = 1) -> int:
+def main(home: Path, form: str, point: str | None = None, calls: int = 1) -> int:
     traps = Traps(home / "traps")
     spark = local_session("local[2]", **{key.replace(".", "__"): value for key, value in QUICK.items()})
     if point is not None:
@@ -67,7 +79,7 @@ def main(home: Path, point: str | None = None, calls: int = 1) -> int:
         if point in DRIVERS:
             lay(point, traps, DRIVERS[point])
             traps.arm(point, calls)
-    run = start(spark, home, traps.function("handing", kills=os.getpgrp()))
+    run = start(spark, home, form, traps.function("handing", kills=os.getpgrp()))
     if point is not None and point not in DRIVERS:
         while not any(queue.waiting for queue in run.progress.queues):
             time.sleep(0.01)
@@ -81,4 +93,4 @@ def main(home: Path, point: str | None = None, calls: int = 1) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:3], *map(int, sys.argv[3:4])))
+    sys.exit(main(Path(sys.argv[1]), *sys.argv[2:4], *map(int, sys.argv[4:5])))

@@ -7,16 +7,25 @@ from typing import Any
 
 import pytest
 
-from tests.golden import spark_home
-from tests.spark import scenario
+from tests.golden.spark_home import CONFLATED, TALKERS
+from tests.spark import queue_driver, scenario
+from tests.spark.queue_checks import check_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 
 def test_the_home_of_an_earlier_release_leads_to_the_right_answer(spark: Any, tmp_path: Path) -> None:
-    assert spark_home.ARCHIVE.stat().st_size < 200_000
-    spark_home.unpack(tmp_path)
+    assert TALKERS.archive.stat().st_size < 200_000
+    TALKERS.unpack(tmp_path)
     run = scenario.start(spark, tmp_path)
     run.finish()
     assert scenario.output(tmp_path) == scenario.expected()
     assert run.progress.items() >= scenario.expected_counts().items()
+
+
+def test_rows_that_wait_in_the_home_of_an_earlier_release_are_handed_on(spark: Any, tmp_path: Path) -> None:
+    assert CONFLATED.archive.stat().st_size < 200_000
+    CONFLATED.unpack(tmp_path)
+    run = queue_driver.start(spark, tmp_path, "rows", int)
+    run.finish()
+    check_rows(tmp_path, 2, run.progress)
