@@ -7,6 +7,7 @@ first helps the other one, from its end.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from typing import Any
@@ -57,3 +58,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.s3)
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: WITH_SPARK.match(item.nodeid) is None)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests live as long as the process: they are not looked at whenever garbage is collected."""
+    gc.collect()
+    gc.freeze()

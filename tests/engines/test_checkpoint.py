@@ -12,7 +12,13 @@ from penstock.errors import CheckpointError
 from penstock.storage.files import place_of
 
 CONF = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1794989482314, "conf": {"spark.sql.x": "lz4"}})
-OPERATOR = json.dumps({"operatorInfo": {"operatorId": 0, "operatorName": "transformWithStateInPandasExec"}})
+SCHEMA = "state/0/_stateSchema/default/0_28cc9650"
+OPERATOR = json.dumps(
+    {
+        "operatorInfo": {"operatorId": 0, "operatorName": "transformWithStateInPandasExec"},
+        "stateStoreInfo": [{"storeName": "default", "stateSchemaFilePaths": [f"file:/elsewhere/{SCHEMA}"]}],
+    }
+)
 
 
 @pytest.fixture
@@ -28,6 +34,7 @@ def checkpoint(tmp_path: Path) -> Path:
             f"sources/0/{name}": f"v1\n{listed}",
         }
     files |= {"sources/1/0": "whatever a source keeps", "state/0/_metadata/v2/0": f"v2\n{OPERATOR}"}
+    files |= {SCHEMA: '\0\2v3\0\0\0\1\0\5pages\0{"type":"struct","fields":[]}\0\0{"keyStateEncoderType":"Prefix"}'}
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -42,7 +49,7 @@ def test_one_that_is_whole_or_has_not_begun_is_nobodys_concern(checkpoint: Path,
 
 @pytest.mark.parametrize("keep", [0, 0.4, 0.9])
 @pytest.mark.parametrize(
-    "name", ["metadata", "offsets/10", "offsets/9", "commits/10", "sources/0/10", "state/0/_metadata/v2/0"]
+    "name", ["metadata", "offsets/10", "offsets/9", "commits/10", "sources/0/10", "state/0/_metadata/v2/0", SCHEMA]
 )
 def test_a_file_that_was_cut_is_named(name: str, keep: float, checkpoint: Path) -> None:
     whole = (checkpoint / name).read_bytes()
@@ -50,7 +57,7 @@ def test_a_file_that_was_cut_is_named(name: str, keep: float, checkpoint: Path) 
     with pytest.raises(CheckpointError, match=r"A part of Spark's checkpoint is damaged or gone\.") as told:
         check_checkpoint(place_of(checkpoint))
     assert told.value.where == str(checkpoint / name)
-    assert told.value.got.startswith("it is empty" if keep == 0 and name != "metadata" else "")
+    assert told.value.got.startswith("it is empty" if keep == 0 and name not in ("metadata", SCHEMA) else "")
     assert told.value.hint.startswith("restore the home of the query as a whole, with checkpoint and log")
 
 
@@ -59,6 +66,10 @@ def test_what_is_gone_is_named(checkpoint: Path) -> None:
     with pytest.raises(CheckpointError, match=r"metadata\n  got:   it is gone"):
         check_checkpoint(place_of(checkpoint))
     (checkpoint / "elsewhere").rename(checkpoint / "metadata")
+    (checkpoint / SCHEMA).rename(checkpoint / "elsewhere")
+    with pytest.raises(CheckpointError, match=rf"{SCHEMA}\n  got:   it is gone"):
+        check_checkpoint(place_of(checkpoint))
+    (checkpoint / "elsewhere").rename(checkpoint / SCHEMA)
     (checkpoint / "sources").rename(checkpoint / "elsewhere")
     with pytest.raises(CheckpointError, match=r"sources\n  got:   it is gone, and with it which files were read"):
         check_checkpoint(place_of(checkpoint))

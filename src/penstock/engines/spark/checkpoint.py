@@ -3,9 +3,9 @@
 Spark stops at a file of its checkpoint that is cut short or gone with the words of a JSON parser, or with `batch 2
 doesn't exist`, and names neither file nor folder. So what it will read first is looked at here: its identity
 (`metadata`), the newest two files of `offsets`, the newest of `commits`, of each source that lists files the newest
-under `sources`, and what is known of each operator with state. That is a few small files, however old the run is. That
-each begins as Spark writes it, and that its lines are whole JSON, is all that is asked; what other sources keep is
-theirs. Of the state in `state` Spark itself tells that it cannot read it (`failure`).
+under `sources`, and what is known of each operator with state, with the schemas of its state. That is a few small
+files, however old the run is. That each begins as Spark writes it, and that its lines are whole JSON, is all that is
+asked; what other sources keep is theirs. Of the state in `state` Spark itself tells that it cannot read it (`failure`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,21 @@ def _check_operators(state: Place) -> None:
     for operator in state.folders():
         known = state / operator / "_metadata" / "v2"
         for number in _numbers(known)[-1:]:
-            _lines(known / str(number))
+            for line in _lines(known / str(number)):
+                _check_schemas(state / operator / "_stateSchema", json.loads(line))
+
+
+def _check_schemas(schemas: Place, known: object) -> None:
+    """The files with the schemas of an operator's state, which it is known to have: JSON texts one after the other."""
+    stores = known.get("stateStoreInfo", ()) if isinstance(known, dict) else ()
+    for store in stores:
+        for path in store.get("stateSchemaFilePaths", ()):
+            file = schemas / store["storeName"] / path.rpartition("/")[2]
+            if not file.exists():
+                raise _lost(file, "it is gone")
+            found = file.read()
+            if not found.endswith(b"}") or found.count(b"{") != found.count(b"}"):
+                raise _lost(file, f"it is cut short or damaged: {len(found)} bytes")
 
 
 def _check_sources(sources: Place, positions: list[str]) -> None:
