@@ -18,6 +18,7 @@ from penstock.model.progress import Progress, declared
 from penstock.model.schema import progressing, schema_of
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.agreement import agreement
+from tests.profiles import some_and_slow
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
@@ -47,13 +48,12 @@ PROGRESS = {
 }
 
 
-@pytest.mark.parametrize("how", PROGRESS)
+WINDOW = "SELECT k, count(*) AS n, sum(v) AS s [RANGE 10, SLIDE 5, WA seq] FROM s GROUP BY k"
+ROWS = "SELECT ts, seq, k FROM s WHERE v > 1"
+
+
 @pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT k, count(*) AS n, sum(v) AS s [RANGE 10, SLIDE 5, WA seq] FROM s GROUP BY k",
-        "SELECT ts, seq, k FROM s WHERE v > 1",
-    ],
+    ("sql", "how"), some_and_slow([(WINDOW, "apart"), (ROWS, "joint"), (WINDOW, "joint"), (ROWS, "apart")], 2)
 )
 def test_evaluators_agree(sql: str, how: str, spark: Any) -> None:
     progress = declared(PROGRESS[how], "ts")

@@ -16,6 +16,7 @@ from penstock.model.schema import Schema, schema_of
 from penstock.plan.catalog import Catalog
 from penstock.reference.arrivals import Arrivals
 from penstock.verify.agreement import agreement
+from tests.profiles import some_and_slow
 from tests.spark.test_whole_groups import PROGRESS, SCHEMA, batches
 
 pytestmark = pytest.mark.spark
@@ -24,12 +25,12 @@ NEAR = "b.a = a.a AND b.t BETWEEN a.t - INTERVAL 20 SECONDS AND a.t + INTERVAL 2
 
 @pytest.mark.parametrize(
     ("sql", "seed"),
-    [
-        (f"SELECT a.a, count(*) AS n, max(b.t) AS last FROM s a JOIN z b ON {NEAR} GROUP BY a.a", 1),
+    some_and_slow([
         (f"SELECT a.a, count(b.v) AS n FROM s a LEFT JOIN z b ON {NEAR} AND a.b = b.b GROUP BY a.a", 2),
         (f"SELECT a.a, count(*) AS n [RANGE TUMBLING 5 seconds, WA t] FROM (SELECT a.a, least(a.t, b.t) AS t "
          f"FROM s a JOIN z b ON {NEAR}) a GROUP BY a.a", 3),
-    ],
+        (f"SELECT a.a, count(*) AS n, max(b.t) AS last FROM s a JOIN z b ON {NEAR} GROUP BY a.a", 1),
+    ], 2),
 )  # fmt: skip
 def test_every_evaluator_agrees(sql: str, seed: int, spark: Any) -> None:
     streams = [Arrivals(name, SCHEMA, PROGRESS, batches(seed + n)) for n, name in enumerate("sz")]

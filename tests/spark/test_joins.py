@@ -57,14 +57,14 @@ def case(seed: int) -> tuple[str, list[Arrivals]]:
     return sql, [arrivals(rng, name, schema) for name in "ab"]
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(18), 6))
+@pytest.mark.parametrize("seed", some_and_slow(range(18), 3))
 def test_all_evaluators_agree(seed: int, spark: Any) -> None:
     sql, streams = case(seed)
     found = agreement(sql, streams, user_catalog(), EVALUATORS, spark)
     assert found.agrees, f"{sql}\n{found.render()}"
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(100, 124), 8))
+@pytest.mark.parametrize("seed", some_and_slow(range(100, 124), 4))
 def test_batch_evaluators_agree(seed: int, spark: Any) -> None:
     sql, streams = case(seed)
     found = agreement(sql, streams, user_catalog(), WITHOUT_STREAMING, spark)

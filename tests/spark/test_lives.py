@@ -54,7 +54,7 @@ def arrivals(name: str, seed: int) -> Arrivals:
             "SELECT vs, k, v FROM s [RANGE 12] WHERE v <> 2",
             "SELECT k, count(*) AS n [RANGE 20, SLIDE 10, WA vs] FROM (SELECT * FROM m [RANGE 7]) i GROUP BY k",
         ],
-        4,
+        2,
     ),
 )
 def test_evaluators_agree_over_revisions(sql: str, spark: Any) -> None:

@@ -117,12 +117,12 @@ def judge(seed: int, evaluators: tuple[Evaluator, ...], spark: Any) -> None:
     assert found.agrees, f"{sql}\n{found.render()}"
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(24), 8))
+@pytest.mark.parametrize("seed", some_and_slow(range(24), 3))
 def test_the_same_rows_die_in_batch(seed: int, spark: Any) -> None:
     judge(seed, BATCH, spark)
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(102, 108), 2))
+@pytest.mark.parametrize("seed", some_and_slow(range(102, 108), 1))
 def test_the_same_rows_die_in_streaming(seed: int, spark: Any) -> None:
     judge(seed, ALL, spark)
 

@@ -1,6 +1,6 @@
 """The printed queries of the window-query thesis, replayed on Spark in batch and as streams.
 
-A stream takes seconds per micro-batch, so those queries that differ from another only in their lengths are marked slow.
+A stream takes seconds per micro-batch, so those queries that differ little from another are marked slow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from tests.transcripts.replay import TRANSCRIPTS, replay
 
 pytestmark = pytest.mark.spark
 
-ALIKE = {"q5-1", "q5-7", "q7-1", "q8-4", "q6-1", "q6-2", "q6-3", "q6-5", "q6-7", "q8-1", "q8-2", "q8-5"}
+ALIKE = {"q1-1", "q2-1", "q5-1", "q5-3", "q5-7", "q6-1", "q6-2", "q6-3", "q6-5", "q6-7", "q6-8", "q7-1", "q8-1", "q8-2",
+         "q8-3", "q8-4", "q8-5"}  # fmt: skip
 IN_BATCH = [t for t in TRANSCRIPTS if "spark batch" in t.evaluators]
 STREAMING = [
     pytest.param(t, marks=[pytest.mark.slow] if t.name in ALIKE else [])
