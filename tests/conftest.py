@@ -61,6 +61,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests live as long as the process: they are not looked at whenever garbage is collected."""
+    """Thousands of collected tests live as long as the process: they are left out when garbage is collected."""
     gc.collect()
     gc.freeze()

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import penstock as pk
@@ -196,6 +198,13 @@ def test_a_run_that_is_stopped_goes_on_with_what_waited() -> None:
     [
         ({"policy": "newest"}, "There is no such policy"),
         ({"policy": 7}, "There is no such policy"),
+        ({"policy": np.array([1, 2])}, "There is no such policy"),
+        ({"memory": np.array([1, 2])}, "There is no such memory manager"),
+        ({"budget": np.array([1, 2])}, "A budget is a number of rows"),
+        ({"budget": pa.scalar(1)}, "A budget is a number of rows"),
+        ({"access": np.array([1, 2])}, "access says of some keys"),
+        ({"key": np.array("symbol")}, "key names columns"),
+        ({"key": b""}, "key names columns"),
         ({"memory": "naiv"}, "There is no such memory manager"),
         ({"forget_after": "1 day", "policy": "append"}, "Only an update queue of rows forgets keys"),
         ({"forget_after": "0 seconds"}, "forget_after: This is not longer than nothing"),
@@ -222,6 +231,14 @@ def test_a_run_that_is_stopped_goes_on_with_what_waited() -> None:
 def test_options_that_are_none_are_refused(options: dict[str, Any], what: str) -> None:
     with pytest.raises(StreamError, match=what):
         pk.conflate([], time="ts", schema=COLUMNS, **{"key": "symbol", **options})
+
+
+def test_a_bound_of_zero_goes_on_as_any_other() -> None:
+    flow = pk.Flow().stream("q", [], schema=COLUMNS, time="ts", progress=pk.bounded(5), update_key="symbol")
+    execution = flow.conflate("calm", "q").query("SELECT * FROM calm").execution()
+    execution.pusher("q")((5, "A", 1))
+    said = [item for item in execution.release(1) if isinstance(item, pk.Punctuation)]
+    assert [punctuation.value for punctuation in said] == [0]
 
 
 def test_choices_are_taken_however_they_are_written() -> None:

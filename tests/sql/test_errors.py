@@ -185,6 +185,7 @@ CASES = [
     ("SELECT ^v FROM nums UNION SELECT k FROM nums", "different types", "v int and k string"),
     # Syntax
     ("SELECT k FRM ^nums", "does not parse"),
+    ("SELECT k ^FROM", "Expected table name but got the end"),
     ("SELECT ^1", "FROM is missing"),
     ("SELECT ^k FROM nums INTERSECT SELECT k FROM nums", "not supported", "INTERSECT"),
     ("SELECT k FROM nums WHERE ^v IN (SELECT v FROM nums)", "how far apart", "windows after the streams"),

@@ -22,6 +22,7 @@ def flow() -> pk.Flow:
     made.stream("arrays", [{"ts": 1, "symbol": "A", "many": [1, 2]}], time="ts", update_key="symbol")
     made.table("names", [{"id": "A", "name": "a"}, {"id": "B", "name": "b"}])
     made.table("members", [{"id": "A", "name": "a"}, {"id": "A", "name": "b"}])
+    made.latest("now", "quotes")
     return made.conflate("calm", "quotes").conflate("windows", "quotes", windows="lazy")
 
 
@@ -68,6 +69,8 @@ def test_what_keeps_the_key(flow: pk.Flow, sql: str, key: set[str] | None) -> No
         (f"SELECT count(*) {WINDOW} FROM quotes GROUP BY symbol", "count", "list loses the update key", "symbol"),
         ("SELECT * FROM quotes UNION trades", "quotes", "updated by different keys", "same update key"),
         ("SELECT * FROM quotes UNION venues", "quotes", "updated by different keys", "same update key"),
+        ("SELECT * FROM now UNION quotes", "now", "which the next update of another side would not end", "latest(…)"),
+        ("SELECT * FROM quotes UNION ALL SELECT * FROM now", "*", "of another side would not end", "in a view"),
         (
             "SELECT q.symbol FROM quotes q JOIN others o ON o.ts = q.ts",
             "others", "Update streams are joined by equal update keys.", "ON a.k = b.k",

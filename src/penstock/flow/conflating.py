@@ -226,7 +226,8 @@ def conflate_node(
         )
     if budget is not None and (not is_whole(budget) or budget < 1):
         raise StreamError("A budget is a number of rows.", where=where, got=repr(budget)[:200], hint="budget=100")
-    paced = every is not None or bool(access)
+    pace = _pace(access, by, below.schema, where)
+    paced = every is not None or bool(pace)
     if (paced or adaptive) and policy not in POLICIES:
         raise StreamError(
             "Only an update queue has a pace for each key, or changes with load.", where=where, got=policy,
@@ -258,7 +259,7 @@ def conflate_node(
         _microseconds("max_staleness", max_staleness, where),
         budget,
         _microseconds("every", every, where),
-        _pace(access, by, below.schema, where),
+        pace,
         windows,
         adaptive,
         _microseconds("forget_after", forget_after, where),
@@ -268,8 +269,10 @@ def conflate_node(
 
 
 def _name(given: Any) -> Any:
-    """The name of a choice as it is known here, however it is written."""
-    return given.replace("-", "_").lower() if isinstance(given, str) else given
+    """The name of a choice as it is known here, however it is written; what is no name is none of them."""
+    if given is None or isinstance(given, str):
+        return given and given.replace("-", "_").lower()
+    return repr(given)[:200]
 
 
 def _check_windows(windows: str | None, policy: str, where: str, *, others: bool) -> None:

@@ -138,7 +138,9 @@ def declared_update_key(name: str, schema: Schema, key: Sequence[str] | str | No
 
 def named_columns(option: str, given: object, schema: Schema, where: str) -> list[str]:
     """Columns that an option names, by their own names; one may be given as a text."""
-    listed = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    listed = [given]
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes) and getattr(given, "ndim", 1) > 0:
+        listed = list(given)
     names = [column for column in listed if isinstance(column, str)]
     if len(names) < len(listed):
         raise StreamError(f"{option} names columns.", where=where, got=repr(given)[:200], hint=f"{option}=['id']")

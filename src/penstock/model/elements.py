@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import SupportsIndex
+
+import numpy as np
 
 from penstock.errors import ElementError
 from penstock.model.time import END_OF_TIME, MIN_TICK
@@ -22,7 +23,7 @@ Payload = tuple[object, ...]
 
 def is_whole(value: object) -> bool:
     """Whether a value counts as an integer, as those of numpy do and truth values do not."""
-    return isinstance(value, SupportsIndex) and not isinstance(value, type | bool)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_kinds(payload: object, *ticks: object) -> None:

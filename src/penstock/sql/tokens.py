@@ -30,6 +30,8 @@ _AFTER_FROM = {
     TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.SELECT,
     TokenType.SEMICOLON,
 }  # fmt: skip
+_TOKEN = re.compile(r"<Token token_type: TokenType\.(\w+), text: (.*?), line: .*?>")
+"""How the parser shows a token."""
 _OF_THE_PARSER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+\.(\w+)'>")
 _STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.L_BRACKET, OPENING}
 _OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE, OPENING}
@@ -144,7 +146,8 @@ def _error(what: str, token: Token, sql: str, got: str = "", hint: str = "") -> 
 
 def _syntax_error(error: ParseError, tokens: list[Token], sql: str) -> QueryError:
     first = error.errors[0] if error.errors else {}
-    got = _OF_THE_PARSER.sub(r"a part of \1 is missing", str(first.get("description") or error).rstrip("."))[:200]
+    said = _TOKEN.sub(_token_in_words, str(first.get("description") or error).rstrip("."))
+    got = _OF_THE_PARSER.sub(r"a part of \1 is missing", said)[:200]
     line, end = first.get("line") or 0, first.get("col") or 0
     if not line:
         return _error("The query does not parse.", tokens[-1], sql, got=got)
@@ -153,6 +156,10 @@ def _syntax_error(error: ParseError, tokens: list[Token], sql: str) -> QueryErro
     return QueryError(
         "The query does not parse.", sql=sql, line=line, column=column, got=got, hint=instead_of_text(before)
     )
+
+
+def _token_in_words(shown: re.Match[str]) -> str:
+    return "the end" if shown[1] == "SENTINEL" else f"{shown[2]!r}"
 
 
 def _check_nesting(tokens: list[Token], sql: str) -> None:

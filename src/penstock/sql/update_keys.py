@@ -51,6 +51,14 @@ def united(sides: Sequence[Node], tree: exp.Expr, reading: Reading) -> Node:
             got=" and ".join(dict.fromkeys(told)),
             hint=f"give all of them the same update key, {_INSTEAD}",
         )
+    lived = next((branch for branch in branches if branch.schema.lives is not None), None)
+    if lived is not None:
+        raise reading.error(
+            "The sides of a UNION of update streams have lives, which the next update of another side would not end.",
+            tree,
+            got=lived.label,
+            hint="unite the streams themselves in a view, and give lives to that: flow.latest(…), or lives=True",
+        )
     return Newest(tuple(branches), _ordered(branches[0], keys[0] or frozenset()))
 
 

@@ -28,7 +28,7 @@ SCHEMA = schema_of([("ts", "bigint"), ("k", "string"), ("v", "bigint"), ("note",
 KEYS = ("a", "b", "c")
 
 windows = st.builds(Sliding, st.integers(1, 7), st.integers(1, 4), st.integers(-2, 2))
-plans = st.lists(windows, min_size=1, max_size=2)
+plans = st.lists(windows, min_size=1, max_size=3)
 steps = st.one_of(
     st.tuples(st.just("row"), st.sampled_from(KEYS), st.integers(0, 7), st.sampled_from(["", "some", "x" * 70])),
     st.tuples(st.just("row"), st.sampled_from(KEYS), st.integers(0, 3), st.just("")),

@@ -103,7 +103,7 @@ class ConflateOperator(Operator):
                 found.keep(self.queue)
                 self.pages.put(CURRENT, found)
             if self.is_on_time(element) and not self.queue.keeps_order:
-                self.pages.put(REACHED, max(element.value, self.pages.get(REACHED) or MIN_TICK))
+                self.pages.put(REACHED, max(element.value, self._reached()))
             else:
                 held: deque[Held] = self.pages.get(HELD) or deque()
                 held.append((self.queue.counts.dequeued + len(self.queue), element))
@@ -156,9 +156,14 @@ class ConflateOperator(Operator):
             return False
         return not len(self.queue) or (self.queue.keeps_order and self.queue.counts.dequeued >= held[0][0])
 
+    def _reached(self) -> int:
+        """The bound up to which everything has come."""
+        found: int | None = self.pages.get(REACHED)
+        return MIN_TICK if found is None else found
+
     def _bound(self) -> int | None:
         """The bound that could go on now; None if it is not beyond the last one."""
-        reached: int = self.pages.get(REACHED) or MIN_TICK
+        reached = self._reached()
         if reached <= self._passed_on.last(self.pages):
             return None
         earliest = self.queue.earliest()

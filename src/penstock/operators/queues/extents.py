@@ -6,7 +6,9 @@ all rows of those. So a queue below such a plan keeps or drops what the whole pl
 broken window.
 
 Both have windows that start and end one after the other, so a few numbers say all of it. A window of a nested plan may
-need nothing at all, where no window below ends in it; it never starts. A row in no window is of no use.
+need nothing at all, where no window below ends in it, or only ones that need nothing themselves; it never starts, and
+no result of it ever reaches the level above. Such windows are passed over from either side (`following`, `preceding`).
+A row in no window is of no use.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from penstock.operators.windows.sliding import Sliding
 
 Interval = tuple[int, int]
 """The first and the last of windows one after the other."""
+SEARCHED = 100_000
+"""So many windows that need nothing may lie between two that need something; a plan with more is taken to have none."""
 
 
 class Extents(ABC):
@@ -50,6 +54,14 @@ class Extents(ABC):
     @abstractmethod
     def parts(self, wid: int) -> tuple[Interval, ...]:
         """Of every level, the windows that make up this one; the last is the window itself."""
+
+    @abstractmethod
+    def following(self, wid: int) -> int | None:
+        """The first window from this one on that needs something; None if there is none."""
+
+    @abstractmethod
+    def preceding(self, wid: int) -> int | None:
+        """The last window up to this one that needs something; None if there is none."""
 
     def result_end(self, wid: int) -> int:
         """The end of the window as its result has it."""
@@ -95,6 +107,14 @@ class WindowExtents(Extents):
         """Itself."""
         return ((wid, wid),)
 
+    def following(self, wid: int) -> int:
+        """Every window needs rows."""
+        return wid
+
+    def preceding(self, wid: int) -> int:
+        """Every window needs rows."""
+        return wid
+
 
 class NestedExtents(Extents):
     """The windows of an aggregate over the windows of a plan."""
@@ -103,35 +123,63 @@ class NestedExtents(Extents):
         """`window` is on the ends of the windows below."""
         self.levels = (*below.levels, window)
         self.below, self.window = below, window
-        self._period = below.levels[-1].slide
-        """After so many windows at most, ends lie in windows as they did before."""
+        self.inner = below.levels[-1]
 
-    def _ending_in(self, wid: int) -> Interval:
-        """The windows below whose ends lie in a window; the first is after the last where there are none."""
+    def _ending_from(self, time: int) -> int:
+        """The first window below that ends at a time or later."""
+        return -((self.inner.origin - time) // self.inner.slide) - 1
+
+    def _needed(self, wid: int) -> Interval | None:
+        """The first and the last of the windows below that need something and end in a window; None without any."""
         low, high = self.window.extent(wid)
-        inner = self.below.levels[-1]
-        return -((inner.origin - low) // inner.slide) - 1, -((inner.origin - high) // inner.slide) - 2
+        first, last = self.below.following(self._ending_from(low)), self.below.preceding(self._ending_from(high) - 1)
+        return None if first is None or last is None or first > last else (first, last)
+
+    def following(self, wid: int) -> int | None:
+        """From end to end of the windows below, over the gaps between those here."""
+        for _ in range(SEARCHED):
+            below = self.below.following(self._ending_from(self.window.start(wid)))
+            if below is None:
+                return None
+            end = self.inner.end(below)
+            first, last = self.window.first(end), self.window.last(end)
+            if first <= last:
+                return max(first, wid)
+            wid = first  # the one after the gap
+        return None
+
+    def preceding(self, wid: int) -> int | None:
+        """The same, backwards."""
+        for _ in range(SEARCHED):
+            below = self.below.preceding(self._ending_from(self.window.end(wid)) - 1)
+            if below is None:
+                return None
+            end = self.inner.end(below)
+            first, last = self.window.first(end), self.window.last(end)
+            if first <= last:
+                return min(last, wid)
+            wid = last  # the one before the gap
+        return None
 
     def start(self, wid: int) -> int:
-        """That of the first window below that is needed from here on; windows that need nothing are passed over."""
-        first, last = self._ending_in(wid)
-        for later in range(wid, wid + self._period):
-            first, last = self._ending_in(later)
-            if first <= last:
-                break
-        return self.below.start(first)
+        """That of the first window below that is needed from here on."""
+        needed = self._needed_by(self.following(wid))
+        return self.below.start(self._ending_from(self.window.start(wid)) if needed is None else needed[0])
 
     def end(self, wid: int) -> int:
         """That of the last window below that is needed up to here."""
-        return self.below.end(self._ending_in(wid)[1])
+        needed = self._needed_by(self.preceding(wid))
+        return self.below.end(self._ending_from(self.window.end(wid)) - 1 if needed is None else needed[1])
+
+    def _needed_by(self, wid: int | None) -> Interval | None:
+        return None if wid is None else self._needed(wid)
 
     def holding(self, time: int) -> Sequence[Interval]:
         """The windows in which those below end that hold the row."""
         found: list[Interval] = []
-        inner = self.below.levels[-1]
         for low, high in self.below.holding(time):
             for wid in range(low, high + 1):
-                end = inner.end(wid)
+                end = self.inner.end(wid)
                 first, last = self.window.first(end), self.window.last(end)
                 if first > last:
                     continue
@@ -146,20 +194,22 @@ class NestedExtents(Extents):
         closed = self.below.whole(bound)
         if closed == END_OF_TIME:
             return END_OF_TIME
-        return self.window.first(self.below.result_end(closed + 1)) - 1
+        later = self.below.following(closed + 1)
+        return self.window.first(self.inner.end(closed + 1 if later is None else later)) - 1
 
     def first_from(self, time: int) -> int:
         """The first that holds none of the ends of windows below that start before."""
-        inner = self.below.levels[-1]
-        end = inner.end(self.below.first_from(time) - 1)
+        first = self.below.first_from(time)
+        before = self.below.preceding(first - 1)
+        end = self.inner.end(first - 1 if before is None else before)
         return -((self.window.origin - end - 1 - self.window.range) // self.window.slide) - 1
 
     def parts(self, wid: int) -> tuple[Interval, ...]:
         """Itself, and below it the runs of windows that reach from the first that is needed to the last."""
-        first, last = self._ending_in(wid)
-        if first > last:
+        needed = self._needed(wid)
+        if needed is None:
             return (*((0, -1),) * (len(self.levels) - 1), (wid, wid))
-        lows, highs = self.below.parts(first), self.below.parts(last)
+        lows, highs = map(self.below.parts, needed)
         return (*((low[0], high[1]) for low, high in zip(lows, highs, strict=True)), (wid, wid))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from penstock.operators.queues.extents import Extents
+from penstock.operators.queues.extents import SEARCHED, Extents
 from penstock.operators.windows.sliding import Sliding
 
 
@@ -61,10 +61,16 @@ def plan_cost(extents: Extents, rows_per_tick: int = 1) -> PlanCost:
     """The cost of one window of a plan, with so many rows of a key in every tick.
 
     A level has at most as many windows in an update as `parts` says; where their number varies from window to window
-    (where a slide does not divide the next one's), it is the greatest of a period.
+    (where a slide does not divide the next one's), it is the greatest of a period, of windows that need something.
     """
     period = max(-(-level.slide // extents.levels[-1].slide) for level in extents.levels)
-    return PlanCost(max(_updates(extents, wid, rows_per_tick) for wid in range(period + 1)), extents.levels[-1].slide)
+    greatest, wid = 0, extents.following(0)
+    for _ in range(min(period, SEARCHED) + 1):
+        if wid is None:
+            break
+        greatest = max(greatest, _updates(extents, wid, rows_per_tick))
+        wid = extents.following(wid + 1)
+    return PlanCost(greatest, extents.levels[-1].slide)
 
 
 def _updates(extents: Extents, wid: int, rows_per_tick: int) -> int:
