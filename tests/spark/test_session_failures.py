@@ -72,6 +72,8 @@ def test_what_spark_says_itself_and_the_cause_below_it() -> None:
         "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
         "java.io.EOFException",
         "java.net.SocketException: Connection reset",
+        "org.apache.spark.SparkException: EOFException occurred while reading the port number from pyspark.daemon's "
+        "stdout",
     ],
 )
 def test_a_worker_that_died_is_told(cause: str) -> None:
@@ -121,6 +123,14 @@ def test_workers_that_cannot_be_reached_or_started_come_with_advice(cause: str, 
     error = explained(f"[STREAM_FAILED] Query [id = 1] terminated with exception: x\nCaused by: {cause}\n\tat y\n", "q")
     assert error.what == cause.rpartition("org.apache.spark.")[2].removeprefix("java.io.")
     assert advice in error.hint
+    assert "PYSPARK_PYTHON" in error.hint
+
+
+def test_a_python_that_does_not_start_is_told() -> None:
+    died = "TransformWithStateInPySpark driver worker exited unexpectedly (crashed) SQLSTATE: XXKST"
+    error = explained(f"[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: {died}", "q")
+    assert error.what == "The Python that Spark asks for the state of the query did not start, or has died."
+    assert died in error.got
     assert "PYSPARK_PYTHON" in error.hint
 
 

@@ -39,7 +39,10 @@ _OTHER_PYTHON = re.compile(r"No module named '(penstock|pyarrow|pandas|numpy)|PY
 
 _WORKER_DIED = re.compile(
     r"Python worker exited unexpectedly|java\.io\.EOFException|SocketException: (?:Connection reset|Broken pipe)"
+    r"|reading the port number from pyspark\.daemon"
 )
+_DRIVER_WORKER = "driver worker exited unexpectedly"
+"""Of the process in which Spark asks Python for the state of an operator, before the first micro-batch."""
 _UNCAPTURED = "Py4JJavaError"
 """An error of Java that PySpark has no class for."""
 _STATE = re.compile(
@@ -100,6 +103,15 @@ def explained(stack: str, name: str) -> RunError:
             got=": ".join(_of_spark(stack)).strip(": "),
             hint="it was killed, as a rule for lack of memory, or a library in it has crashed; run.exception.stack has "
             "all that Spark says",
+            stack=stack,
+        )
+    if _DRIVER_WORKER in stack:
+        return RunError(
+            "The Python that Spark asks for the state of the query did not start, or has died.",
+            where=where,
+            got=": ".join(_of_spark(stack)).strip(": "),
+            hint=f"it may be another one: start the session with PYSPARK_PYTHON={sys.executable}; what it lacks is in "
+            "the log of the driver",
             stack=stack,
         )
     reason, root = _of_spark(stack)
@@ -189,8 +201,9 @@ def _hint(stack: str) -> str:
         )
     if _UNCONNECTED in stack:
         return (
-            "a worker of Spark was started and did not reach its JVM: start the session with SPARK_LOCAL_IP=127.0.0.1 "
-            f"on one machine and PYSPARK_PYTHON={sys.executable}, see that no firewall is between ports of the "
-            "machine, and on a busy one give it longer with spark.python.authenticate.socketTimeout=60s"
+            "a worker of Spark was started and did not reach its JVM: if it was killed, start the query again; else "
+            f"start the session with SPARK_LOCAL_IP=127.0.0.1 on one machine and PYSPARK_PYTHON={sys.executable}, see "
+            "that no firewall is between ports of the machine, and on a busy one give it longer with "
+            "spark.python.authenticate.socketTimeout=60s"
         )
     return "run.exception.stack has all that Spark says"

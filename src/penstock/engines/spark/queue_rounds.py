@@ -14,12 +14,12 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from penstock.engines.spark.bucket_queues import QUEUES
 from penstock.engines.spark.mapper import TICKS
-from penstock.engines.spark.rounds import Round, put_round
+from penstock.engines.spark.rounds import Round, put_round, round_of
 from penstock.model.time import Domain, show_span
 from penstock.operators.queues.queue import QueueCounts
 from penstock.operators.queues.staleness_sum import StalenessSum, together
@@ -116,6 +116,13 @@ class QueueRounds:
         delivered = None if last is None else min(max(int(last.at * SECOND), _began(last)), ticks)
         self._round = put_round(self.home, batch, Round(ticks, delivered, self._most(batch, last)))
 
+    def begin_again(self, recorded: Record) -> None:
+        """A micro-batch is done again of which there is a record; it goes by what it went by."""
+        state = recorded.state.get(QUEUES) if isinstance(recorded.state, dict) else None
+        made = round_of((state or {}).get("round"))
+        if made is not None:
+            put_round(self.home, recorded.batch, made)
+
     def _most(self, batch: int, last: Record | None) -> dict[str, list[int]]:
         if self.drains:
             return {}
@@ -151,7 +158,7 @@ class QueueRounds:
             budget = None if most is None else sum(most)
             state = QueueState({**before.buckets, **now}, pacing.to_plain(), budget)
             kept[identity] = vars(state)
-        return {"now": self._round.now, "told": kept}
+        return {"now": self._round.now, "round": asdict(self._round), "told": kept}
 
     def _tell(self, identity: str, pacing: RoundPacing) -> None:
         """Say once that a bound is out of reach."""

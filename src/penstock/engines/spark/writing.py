@@ -82,6 +82,8 @@ class Writer:
             note(self.home.place, batch)
         last = self.log.last()
         if last is not None and batch == last.batch:
+            if self.rounds is not None:
+                self.rounds.begin_again(last)
             tagged.write.format("noop").mode("overwrite").save()
             if self.rounds is not None:
                 self.rounds.end(last)
