@@ -37,7 +37,11 @@ def warned(places: Places, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("compact", [False, True])
-def test_files_of_results_that_are_gone_or_cut_are_told(compact: bool, places: Places) -> None:
+def test_files_of_results_that_are_gone_or_cut_are_told(
+    compact: bool, places: Places, request: pytest.FixtureRequest
+) -> None:
+    if compact and request.node.callspec.params["places"] == "s3":
+        pytest.skip("folding is the same wherever files are, and takes long over a server")
     log = begun(places, compact=compact)
     for at in range(40 if compact else 4):  # more than are folded at once
         commit(log, [10 * at, 10 * at + 1])
