@@ -86,6 +86,7 @@ class SharedGraph(Graph):
         for name, planned in plans.items():
             self.outlets[name] = Outlet(self._grown(planned), name, froms[name])
         self._keys.clear()
+        self.executor.forget()
         self.require()
         for arc in [arc for node in self.nodes for arc in node.inputs]:
             self._catch_up(arc)
@@ -98,6 +99,7 @@ class SharedGraph(Graph):
         self._former, self._former_faces = families, faces
         for name, planned in plans.items():
             self.outlets[name] = Outlet(self._grown(planned), name)
+        self.executor.forget()
         self._former, self._former_faces = {}, {}
         self._keys.clear()
 
@@ -310,6 +312,7 @@ class SharedGraph(Graph):
         """Let a query go, with all that nobody else takes from."""
         outlet = self.outlets.pop(name)
         outlet.cut()
+        self.executor.forget()
         self._let_go(outlet.producer)
         self.require()
 
@@ -334,7 +337,7 @@ class SharedGraph(Graph):
 
     def drain(self) -> Iterator[tuple[str, Any]]:
         """What has come out since the last time, of each query in order."""
-        waiting, self.waiting = self.waiting, []
+        waiting, self.executor.waiting = self.executor.waiting, []
         for outlet in waiting:
             if self.outlets.get(outlet.name) is outlet:
                 for element in outlet.drain():
