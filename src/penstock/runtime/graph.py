@@ -97,21 +97,29 @@ class Graph:
     @property
     def table(self) -> Table:
         """Which operator runs next."""
-        return self.executor.table or self.executor.install(self.nodes, self.strategy_of)
+        self.tabulate()
+        assert self.executor.table is not None
+        return self.executor.table
 
-    def strategy_of(self, node: GraphNode) -> Strategy:
-        """The strategy by which a node is run."""
-        return self.strategy
+    def tabulate(self) -> None:
+        """Make the table, if the graph has changed since it was made."""
+        if self.executor.table is None:
+            self.executor.install(self.nodes, self._strategies())
+
+    def _strategies(self) -> Callable[[GraphNode], Strategy]:
+        """The strategy by which each node is run."""
+        strategy = self.strategy
+        return lambda _: strategy
 
     def use(self, strategy: Strategy) -> None:
         """Run by another strategy from here on; what is under way goes on by it."""
         self.strategy = strategy
-        self.executor.install(self.nodes, self.strategy_of)
+        self.executor.forget()
+        self.tabulate()
 
     def _settle(self) -> Iterator[None]:
         """Make the table if the graph has changed, and run whatever is under way to its end."""
-        if self.executor.table is None:
-            self.executor.install(self.nodes, self.strategy_of)
+        self.tabulate()
         return self.executor.rest()
 
     # Running

@@ -85,13 +85,15 @@ class GraphNode:
 
     @property
     def consumer(self) -> tuple[GraphNode, int] | None:
-        """The only operator that takes its output, and on which port; None if there is none, or another taker.
-
-        Behind a break node another path begins.
-        """
-        if len(self.arcs) == 1 and (consumer := self.arcs[0].consumer) is not None and not self.arcs[0].is_break:
+        """The only operator that takes its output, and on which port; None if there is none, or another taker."""
+        if len(self.arcs) == 1 and (consumer := self.arcs[0].consumer) is not None:
             return consumer, self.arcs[0].port
         return None
+
+    @property
+    def follower(self) -> GraphNode | None:
+        """The only operator that takes its output, if it is on the same path: no break node stands between them."""
+        return self.forward[0].consumer if len(self.arcs) == len(self.forward) == 1 else None
 
     # What rules ask
 

@@ -16,7 +16,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Generic, TypeVar
@@ -136,6 +136,16 @@ class Hosting(Entrances, Generic[Out]):
             self._bury(stream, DeadLetter(NOT_DECLARED, str(item)))
             return iter(())
         return self.graph.steps(stream, item)
+
+    def burst(self, stream: str, batches: Sequence[Batch]) -> Iterator[None]:
+        """Take several batches of a stream that came together, with a halt whenever something has come out.
+
+        They wait at its entrance, and the strategy decides how far each goes before the next is looked at.
+        """
+        for batch in batches:
+            self._check(self._known(stream), batch)
+            self._reads[stream.lower()] += len(batch)
+        return self.graph.burst(stream, batches)
 
     def tick(self, now: int) -> list[Out]:
         """It is `now`, in microseconds since 1970; what comes of that."""

@@ -34,6 +34,7 @@ from penstock.runtime.shared_explain import explain_shared
 from penstock.runtime.shared_graph import SharedGraph
 from penstock.runtime.shared_state import restored, snapshot_of
 from penstock.runtime.side_outputs import SidesByStream
+from penstock.runtime.strategies import Strategy
 
 Named = tuple[str, Batch | Punctuation]
 ENDED = "The streams have ended, and no other is read any more."
@@ -205,6 +206,19 @@ class SharedExecution(Hosting[Named]):
             if self._reads or self.lanes or self._pulling is not None:
                 raise StreamError("Rows were fed already.", where=self.label, hint="restore before anything is fed")
             self.graph = restored(self.graph, snapshot, self.plans, self.planned)
+
+    # Which operator runs next
+
+    def use(self, strategy: Strategy, query: str | None = None) -> None:
+        """Run by another strategy from here on, all queries or one; what is under way goes on by it."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            self.graph.use(strategy, query)
+            self._renew_lanes()
+
+    def table(self) -> str:
+        """The state table of the graph as it is now, and what each state is."""
+        with self._gate.alone():
+            return self.graph.table.show(lambda node: node.label)
 
     # Single rows
 
