@@ -117,6 +117,11 @@ class Graph:
         self.executor.forget()
         self.tabulate()
 
+    @property
+    def takes_bursts(self) -> bool:
+        """Whether it matters that several elements came together."""
+        return self.strategy != DEPTH_FIRST
+
     def _settle(self) -> Iterator[None]:
         """Make the table if the graph has changed, and run whatever is under way to its end."""
         self.tabulate()
@@ -135,24 +140,31 @@ class Graph:
         Between two halts the state is whole, and what is not run on comes with the next bound. Where the plan reads a
         stream twice to number its rows, their order counts, so they are handed over one by one.
         """
-        readings = self.sources[stream.lower()]
         elements = [element]
-        if isinstance(element, Batch) and sum(isinstance(n.plan, Source) and n.plan.by_arrival for n in readings) > 1:
+        if isinstance(element, Batch) and self._is_numbered_twice(stream):
             elements = [element.part(at, at + 1) for at in range(len(element))]
         for part in elements:
-            for node in list(readings):
+            for node in list(self.sources[stream.lower()]):
                 if not self.executor.is_settled:
                     yield from self._settle()
                 yield from self.executor.begin(node, node.take_in(0, part))
 
     def burst(self, stream: str, elements: Sequence[Given]) -> Iterator[None]:
         """As `steps` for several elements that wait at an entrance: the strategy decides how they go on."""
+        if self._is_numbered_twice(stream):
+            for element in elements:
+                yield from self.steps(stream, element)
+            return
         if not self.executor.is_settled:
             yield from self._settle()
         for node in self.sources[stream.lower()]:
             node.inbox.extend(elements)
             self.executor.wake(node)
         yield from self.executor.rest()
+
+    def _is_numbered_twice(self, stream: str) -> bool:
+        readings = self.sources[stream.lower()]
+        return sum(isinstance(node.plan, Source) and node.plan.by_arrival for node in readings) > 1
 
     def announce(self, stream: str, summary: object) -> None:
         """Tell a stream without order inside its batches what the batch shows whose rows come next."""

@@ -293,6 +293,11 @@ class SharedGraph(Graph):
         self.executor.forget()
         self.tabulate()
 
+    @property
+    def takes_bursts(self) -> bool:
+        """Whether it matters to any query that several elements came together."""
+        return bool(self.own_strategies) or super().takes_bursts
+
     def _strategies(self) -> Callable[[GraphNode], Strategy]:
         if not self.own_strategies:
             return super()._strategies()

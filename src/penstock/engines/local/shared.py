@@ -33,6 +33,7 @@ from penstock.runtime.pulling import Pulling
 from penstock.runtime.shared_explain import explain_shared
 from penstock.runtime.shared_graph import SharedGraph
 from penstock.runtime.shared_state import restored, snapshot_of
+from penstock.runtime.shares import Shares
 from penstock.runtime.side_outputs import SidesByStream
 from penstock.runtime.strategies import Strategy
 
@@ -61,6 +62,8 @@ class SharedExecution(Hosting[Named]):
         """Who is told that the source of a stream has failed, and may raise that; without it the run fails."""
         self.plans: dict[str, Node] = {}
         self.planned: dict[str, Physical] = {}
+        self.weights: dict[str, float] = {}
+        """Of queries that have more or less than others of the time of a run."""
         self._schemas = [stream.schema for stream in catalog.streams.values()]
         """Of all streams that there are: late rows of a run have one form, whichever of them it reads."""
         if plans:
@@ -114,6 +117,7 @@ class SharedExecution(Hosting[Named]):
             for name, begin in reading.items():
                 self.streams.append(name)
                 begin()
+            self._reshare()
         return {name: None if o.complete_from == MIN_TICK else o.complete_from for name, o in outlets.items()}
 
     def _to_read(self, fresh: Iterable[Source], openers: Mapping[str, Opener]) -> dict[str, Callable[[], None]]:
@@ -148,7 +152,9 @@ class SharedExecution(Hosting[Named]):
             left = self.graph.outlets[name].drain()
             self.graph.remove(name)
             del self.plans[name], self.planned[name]
+            self.weights.pop(name, None)
             self._renew_lanes()
+            self._reshare()
         return left
 
     def explain(self) -> str:
@@ -214,6 +220,36 @@ class SharedExecution(Hosting[Named]):
         with self._gate.alone(), at_rest(self.lanes.values()):
             self.graph.use(strategy, query)
             self._renew_lanes()
+
+    def weigh(self, weights: Mapping[str, float]) -> None:
+        """Share the time of a run among components by the weights of their queries; one that is not said weighs 1."""
+        with self._gate.alone():
+            self.weights |= weights
+            self._reshare()
+
+    def components(self) -> list[tuple[set[str], list[str]]]:
+        """What has no arc between them: the streams of each, in lower case, and its queries."""
+        found: list[tuple[set[str], list[str]]] = []
+        for name in self.plans:
+            streams = {stream.lower() for stream in self.streams_of(name)}
+            met = [each for each in found if each[0] & streams]
+            found = [each for each in found if not each[0] & streams]
+            queries = [query for _, others in met for query in others]
+            found.append((streams.union(*(own for own, _ in met)), [*queries, name]))
+        return found
+
+    def _reshare(self) -> None:
+        former = self.shares
+        if not self.weights:
+            self.shares = None
+        else:
+            components = self.components()
+            own = {at: sum(self.weights.get(q, 1.0) for q in queries) for at, (_, queries) in enumerate(components)}
+            self.shares = Shares({s: at for at, (streams, _) in enumerate(components) for s in streams}, own)
+            if former is not None:
+                self.shares.take_over(former)
+        if self._pulling is not None:
+            self._pulling.shares = self.shares
 
     def table(self) -> str:
         """The state table of the graph as it is now, and what each state is."""
