@@ -6,7 +6,7 @@ import pytest
 
 import penstock as pk
 from penstock.errors import StreamError
-from penstock.runtime.rules import Action, fork_of, rule_of
+from penstock.runtime.rules import Action, rules_of
 from penstock.runtime.state_table import Link, StateTable, tabulated
 from penstock.runtime.strategies import BREADTH_FIRST, DEPTH_FIRST, ROUND_ROBIN, Strategy, dfs, strategy_of
 
@@ -68,7 +68,7 @@ def test_a_graph_as_it_runs_has_the_papers_table() -> None:
 
 def test_the_rules_are_the_papers() -> None:
     def said(strategy: Strategy, *, first: bool = False, last: bool = False) -> list[str]:
-        rule = rule_of(strategy, is_first=first, is_last=last)
+        rule = rules_of(strategy).at(is_first=first, is_last=last)
         return [line.strip() for line in str(rule).splitlines()[1:]]
 
     forward, encore = "Forward: if yield then next := succ", "Encore: else if more then next := self"
@@ -84,7 +84,7 @@ def test_the_rules_are_the_papers() -> None:
         "Encore: else if more then next := self",
         "Backtrack: else next := pred",
     ]
-    assert [action for action, _ in fork_of(DEPTH_FIRST).clauses] == [Action.FORWARD, Action.BACKTRACK]
+    assert [action for action, _ in rules_of(DEPTH_FIRST).fork.clauses] == [Action.FORWARD, Action.BACKTRACK]
 
 
 def test_round_robin_breaks_a_graph_into_paths() -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.runtime.graph_node import GraphNode
 
 Table = StateTable["GraphNode", Arc]
+STALE, BUSY = 1, 2
 NOTHING: tuple[list[Arc | GraphNode], deque[GraphNode]] = ([], deque())
 """What is under way in a part that is not compiled, to the loop of those that are."""
 
@@ -62,8 +63,8 @@ class Executor:
         """Outlets of which something is to be taken, in the order in which it came."""
         self.compiles = True
         """Whether depth-first rules are compiled; a test says no."""
-        self.is_settled = False
-        """Whether nothing is under way and the table is up to date."""
+        self.unsettled = STALE
+        """Whether the table is not up to date, or something is under way, or both; 0 if all is well."""
         self.table: Table | None = None
         """None when the graph has changed since it was made."""
         self._parts: list[Part] = []
@@ -73,7 +74,8 @@ class Executor:
 
     def forget(self) -> None:
         """The graph has changed."""
-        self.table, self.is_settled = None, False
+        self.table = None
+        self.unsettled |= STALE
 
     def install(self, nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Table:
         """Make the table of a graph; what is under way goes on by it."""
@@ -83,23 +85,23 @@ class Executor:
             for arc in node.inputs
         ]
         table = self.table = tabulated(nodes, links, strategy)
-        forward: dict[GraphNode, list[Arc]] = {node: [] for node in nodes}
+        several: dict[GraphNode, list[Arc]] = {}
         for row in table.rows:
             if isinstance(row.state, Fork):
                 assert row.by is not None
-                forward[row.state.of].append(row.by)
+                several.setdefault(row.state.of, []).append(row.by)
             else:
                 row.state.rule = row.rule
-                if row.by is not None:
-                    forward[row.state].append(row.by)
-        for node, arcs in forward.items():
-            node.forward, node.backward = tuple(arcs), tuple(reversed(arcs))
-            node.leaving = tuple(arc for arc in node.arcs if arc not in arcs) if len(arcs) < len(node.arcs) else ()
+                row.state.go_on(() if row.by is None else (row.by,))
+        for node, arcs in several.items():
+            node.go_on(tuple(arcs))
         for part in self._parts:
             part.is_retired = True
         self._parts = [self._part(nodes, strategy) for nodes in table.parts]
         self._ready.clear()
-        self._wake_all(table)
+        if self.unsettled & BUSY:
+            self._wake_all(table)
+        self.unsettled &= BUSY
         return table
 
     def _part(self, nodes: Iterable[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Part:
@@ -114,12 +116,12 @@ class Executor:
         for node in reversed(states):
             if node.has_more():
                 self.wake(node)
-        self.is_settled = not self._ready
 
     # What is to be run
 
     def wake(self, node: GraphNode) -> None:
         """An operator has something to do that control would not come to by itself."""
+        self.unsettled |= BUSY
         part = node.part
         if not node.is_woken:
             node.is_woken = True
@@ -134,6 +136,7 @@ class Executor:
         node.given = iter(outputs)
         node.processed = 0
         part.path.append(node)
+        self.unsettled = BUSY
         return self._work(part)
 
     def hand_on(self, node: GraphNode, count: int) -> Iterable[None]:
@@ -145,7 +148,10 @@ class Executor:
             part.path.extend(node.backward)
         elif node.forward:
             part.path.append(node)
-        return self._work(part) if part.path or self._ready else ()
+        if not part.path and not self._ready:
+            return ()
+        self.unsettled = BUSY
+        return self._work(part)
 
     def rest(self) -> Iterator[None]:
         """Run whatever is under way to the end."""
@@ -156,7 +162,7 @@ class Executor:
                 self._ready.append(part)
         if self._ready:
             return self._work(self._next())
-        self.is_settled = True
+        self.unsettled &= STALE
         return iter(())
 
     def _next(self) -> Part:
@@ -166,7 +172,6 @@ class Executor:
 
     def _work(self, part: Part) -> Iterator[None]:
         """Run a part, then the others that have something to do, until none has."""
-        self.is_settled = False
         while True:
             path, woken = part.path, part.woken
             if not part.is_compiled:
@@ -208,7 +213,7 @@ class Executor:
             if not self._ready:
                 break
             part = self._next()
-        self.is_settled = self.table is not None
+        self.unsettled &= STALE
 
     def _entered(self, part: Part) -> bool:
         """Come to the next operator that was woken, if it still has something to do."""

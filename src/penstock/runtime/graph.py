@@ -145,7 +145,7 @@ class Graph:
             elements = [element.part(at, at + 1) for at in range(len(element))]
         for part in elements:
             for node in list(self.sources[stream.lower()]):
-                if not self.executor.is_settled:
+                if self.executor.unsettled:
                     yield from self._settle()
                 yield from self.executor.begin(node, node.take_in(0, part))
 
@@ -155,7 +155,7 @@ class Graph:
             for element in elements:
                 yield from self.steps(stream, element)
             return
-        if not self.executor.is_settled:
+        if self.executor.unsettled:
             yield from self._settle()
         for node in self.sources[stream.lower()]:
             node.inbox.extend(elements)
@@ -180,7 +180,7 @@ class Graph:
 
     def emit(self, node: GraphNode, outputs: Outputs) -> None:
         """Pass on what a node gives by itself and run until nothing is left to do."""
-        if not self.executor.is_settled:
+        if self.executor.unsettled:
             for _ in self._settle():
                 pass
         for _ in self.executor.begin(node, outputs):
@@ -189,20 +189,20 @@ class Graph:
     def tick(self, now: int) -> Iterator[None]:
         """Tell operators that ask for it what time it is, with a halt whenever something has come out."""
         for node in [node for node in self.nodes if node.operator.is_ticked]:
-            if not self.executor.is_settled:
+            if self.executor.unsettled:
                 yield from self._settle()
             yield from self.executor.begin(node, node.operator.tick(now))
 
     def release(self, arc: QueuedArc, most: int) -> Iterator[None]:
         """Let at most so many rows of a queue go on, with a halt whenever something has come out."""
         assert arc.consumer is not None
-        if not self.executor.is_settled:
+        if self.executor.unsettled:
             yield from self._settle()
         yield from self.executor.begin(arc.consumer, arc.operator.release(self.clock(), most))
 
     def hand_on(self, node: GraphNode, element: Given) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
-        if not self.executor.is_settled:
+        if self.executor.unsettled:
             for _ in self._settle():
                 pass
         for _ in self.executor.hand_on(node, node.hold(element)):

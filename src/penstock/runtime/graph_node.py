@@ -95,6 +95,14 @@ class GraphNode:
         """The only operator that takes its output, if it is on the same path: no break node stands between them."""
         return self.forward[0].consumer if len(self.arcs) == len(self.forward) == 1 else None
 
+    def go_on(self, forward: tuple[Arc, ...]) -> None:
+        """These are the arcs to its successors; on all others its path ends."""
+        self.forward = forward
+        self.backward = forward if len(forward) < 2 else forward[::-1]
+        self.leaving = ()
+        if len(forward) < len(self.arcs):
+            self.leaving = tuple(self.arcs) if not forward else tuple([a for a in self.arcs if a not in forward])
+
     # What rules ask
 
     def has_given(self) -> bool:

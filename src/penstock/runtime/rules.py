@@ -91,9 +91,30 @@ ENCORE, FORWARD = (Action.ENCORE, Condition.MORE), (Action.FORWARD, Condition.YI
 BACKTRACK, NEXT = (Action.BACKTRACK, Condition.ALWAYS), (Action.NEXT, Condition.ALWAYS)
 
 
+class Rules:
+    """The library of a strategy: the rule of an operator by where it stands in its part of the graph."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        """Made by `rules_of`."""
+        self.strategy = strategy
+        self._rules = [
+            _rule(strategy, is_first=first, is_last=last) for first in (False, True) for last in (False, True)
+        ]
+        self.fork = Rule(f"{strategy.short}-Fork", (FORWARD, BACKTRACK))
+        """Of the fork behind an operator that several take from."""
+
+    def at(self, *, is_first: bool, is_last: bool) -> Rule:
+        """Of an operator that is the first or the last of a path, or in between."""
+        return self._rules[2 * is_first + is_last]
+
+
 @cache
-def rule_of(strategy: Strategy, *, is_first: bool, is_last: bool) -> Rule:
-    """The rule of an operator by where it stands: first and last of its part of the graph, or in between."""
+def rules_of(strategy: Strategy) -> Rules:
+    """The rules of a strategy."""
+    return Rules(strategy)
+
+
+def _rule(strategy: Strategy, *, is_first: bool, is_last: bool) -> Rule:
     place = "-".join([*["Source"] * is_first, *["Sink"] * is_last]) or "NOS"
     order = [FORWARD, ENCORE] if strategy.kind == "dfs" else [ENCORE, FORWARD]
     if strategy.batch > 1:
@@ -102,9 +123,3 @@ def rule_of(strategy: Strategy, *, is_first: bool, is_last: bool) -> Rule:
         order = [ENCORE]
     last = NEXT if is_first or strategy.kind == "round_robin" else BACKTRACK
     return Rule(f"{strategy.short}-{place}", (*order, last), strategy.batch)
-
-
-@cache
-def fork_of(strategy: Strategy) -> Rule:
-    """The rule of the fork behind an operator that several take from."""
-    return Rule(f"{strategy.short}-Fork", (FORWARD, BACKTRACK))

@@ -16,18 +16,16 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from penstock.runtime.rules import Rule, fork_of, rule_of
-from penstock.runtime.strategies import ROUND_ROBIN, Strategy
+from penstock.runtime.rules import Rule, Rules, rules_of
+from penstock.runtime.strategies import Strategy
 
 N = TypeVar("N", bound=Hashable)
 L = TypeVar("L", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Link(Generic[N, L]):
+class Link(NamedTuple, Generic[N, L]):
     """An arc between two operators."""
 
     arc: L
@@ -36,15 +34,13 @@ class Link(Generic[N, L]):
     is_break: bool = False
 
 
-@dataclass(frozen=True)
-class Fork(Generic[N]):
+class Fork(NamedTuple, Generic[N]):
     """Stands behind an operator that several take from."""
 
     of: N
 
 
-@dataclass(frozen=True)
-class Row(Generic[N, L]):
+class Row(NamedTuple, Generic[N, L]):
     """A state and what follows it."""
 
     state: N | Fork[N]
@@ -96,74 +92,76 @@ class StateTable(Generic[N, L]):
 
 def tabulated(nodes: Iterable[N], links: Iterable[Link[N, L]], strategy: Callable[[N], Strategy]) -> StateTable[N, L]:
     """The table of a graph whose operators have strategies; rows go from the sources to the results."""
-    ordered, links = _from_sources(list(nodes), list(links))
-    broken = _broken(links, strategy)
-    forward: dict[N, list[Link[N, L]]] = {node: [] for node in ordered}
-    back: dict[N, list[Link[N, L]]] = {node: [] for node in ordered}
-    for link in links:
-        if link.arc not in broken:
-            forward[link.producer].append(link)
-            back[link.consumer].append(link)
-
-    def behind(node: N) -> N | Fork[N]:
-        return Fork(node) if len(forward[node]) > 1 else node
-
+    nodes, links = list(nodes), list(links)
+    ordered = _from_sources(nodes, links)
+    broken = _broken(nodes, links, strategy)
+    unbroken = [link for link in links if link.arc not in broken] if broken else links
+    forward = _by([link.producer for link in unbroken], unbroken)
+    back = _by([link.consumer for link in unbroken], unbroken)
     rows: list[Row[N, L]] = []
+    rules: Rules | None = None
     for node in ordered:
-        pred = tuple(behind(link.producer) for link in back[node])
-        rule = rule_of(strategy(node), is_first=not pred, is_last=not forward[node])
-        if not forward[node]:
+        after, before = forward.get(node, ()), back.get(node, ())
+        pred = tuple([Fork(link.producer) if len(forward[link.producer]) > 1 else link.producer for link in before])
+        if rules is None or rules.strategy is not strategy(node):
+            rules = rules_of(strategy(node))
+        rule = rules.at(is_first=not before, is_last=not after)
+        if len(after) > 1:
+            fork = Fork(node)
+            rows.append(Row(node, pred, fork, rule))
+            rows += [Row(fork, (node,), link.consumer, rules.fork, link.arc) for link in after]
+        elif after:
+            rows.append(Row(node, pred, after[0].consumer, rule, after[0].arc))
+        else:
             rows.append(Row(node, pred, None, rule))
-            continue
-        if len(forward[node]) == 1:
-            (link,) = forward[node]
-            rows.append(Row(node, pred, link.consumer, rule, link.arc))
-            continue
-        fork = Fork(node)
-        rows.append(Row(node, pred, fork, rule))
-        rows += [Row(fork, (node,), link.consumer, fork_of(strategy(node)), link.arc) for link in forward[node]]
-    fed = {link.consumer for link in links}
-    return StateTable(rows, _parts(ordered, forward), broken, frozenset(ordered) - fed)
+    entrances = frozenset(nodes).difference([link.consumer for link in links])
+    return StateTable(rows, _parts(ordered, forward, back), broken, entrances)
 
 
-def _from_sources(nodes: list[N], links: list[Link[N, L]]) -> tuple[list[N], list[Link[N, L]]]:
-    """Operators in an order in which each comes after those that it takes from, and arcs by the order of producers."""
-    waits = Counter(link.consumer for link in links)
-    takers: dict[N, list[Link[N, L]]] = {node: [] for node in nodes}
-    for link in links:
-        takers[link.producer].append(link)
-    ready = deque(node for node in nodes if not waits[node])
+def _by(nodes: Iterable[N], links: Sequence[Link[N, L]]) -> dict[N, list[Link[N, L]]]:
+    """Arcs by one of their ends."""
+    found: dict[N, list[Link[N, L]]] = {}
+    for node, link in zip(nodes, links, strict=True):
+        if node in found:
+            found[node].append(link)
+        else:
+            found[node] = [link]
+    return found
+
+
+def _from_sources(nodes: Sequence[N], links: Sequence[Link[N, L]]) -> list[N]:
+    """Operators in an order in which each comes after those that it takes from."""
+    waits = Counter([link.consumer for link in links])
+    takers = _by([link.producer for link in links], links)
+    ready = deque([node for node in nodes if node not in waits])
     ordered: list[N] = []
     while ready:
         node = ready.popleft()
         ordered.append(node)
-        for link in takers[node]:
+        for link in takers.get(node, ()):
             waits[link.consumer] -= 1
             if not waits[link.consumer]:
                 ready.append(link.consumer)
-    return ordered, [link for node in ordered for link in takers[node]]
+    return ordered
 
 
-def _broken(links: list[Link[N, L]], strategy: Callable[[N], Strategy]) -> frozenset[L]:
+def _broken(nodes: Sequence[N], links: Sequence[Link[N, L]], strategy: Callable[[N], Strategy]) -> frozenset[L]:
     """The arcs that are break nodes: those that are said to be, and those of round-robin."""
-    taken, fed = Counter(link.producer for link in links), Counter(link.consumer for link in links)
+    said = [link.arc for link in links if link.is_break]
+    on_paths = {node for node in nodes if strategy(node).kind == "round_robin"}
+    if not on_paths:
+        return frozenset(said)
+    taken, fed = Counter([link.producer for link in links]), Counter([link.consumer for link in links])
 
     def ends_a_path(link: Link[N, L]) -> bool:
-        both = {strategy(link.producer), strategy(link.consumer)}
-        if ROUND_ROBIN not in both:
-            return False
-        return len(both) > 1 or taken[link.producer] > 1 or fed[link.consumer] > 1
+        ends = (link.producer in on_paths) + (link.consumer in on_paths)
+        return ends == 1 or (ends == 2 and (taken[link.producer] > 1 or fed[link.consumer] > 1))
 
-    return frozenset(link.arc for link in links if link.is_break or ends_a_path(link))
+    return frozenset([*said, *(link.arc for link in links if ends_a_path(link))])
 
 
-def _parts(ordered: list[N], forward: dict[N, list[Link[N, L]]]) -> list[list[N]]:
+def _parts(ordered: Sequence[N], forward: dict[N, list[Link[N, L]]], back: dict[N, list[Link[N, L]]]) -> list[list[N]]:
     """What is joined by arcs that are not broken."""
-    beside: dict[N, list[N]] = {node: [] for node in ordered}
-    for node in ordered:
-        for link in forward[node]:
-            beside[node].append(link.consumer)
-            beside[link.consumer].append(node)
     found: list[list[N]] = []
     seen: set[N] = set()
     for first in ordered:
@@ -172,8 +170,13 @@ def _parts(ordered: list[N], forward: dict[N, list[Link[N, L]]]) -> list[list[N]
         seen.add(first)
         part = [first]
         for node in part:
-            fresh = [other for other in dict.fromkeys(beside[node]) if other not in seen]
-            seen.update(fresh)
-            part += fresh
+            for link in forward.get(node, ()):
+                if link.consumer not in seen:
+                    seen.add(link.consumer)
+                    part.append(link.consumer)
+            for link in back.get(node, ()):
+                if link.producer not in seen:
+                    seen.add(link.producer)
+                    part.append(link.producer)
         found.append(part)
     return found
