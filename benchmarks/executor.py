@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-ROUNDS = 3
+ROUNDS = 5
 COLUMNS = "ts bigint, k bigint, v bigint"
 WINDOW = "[RANGE 1000, SLIDE 1000, WA ts]"
 LANE = (f"SELECT k, count(*) AS n {WINDOW} FROM (SELECT ts, k, v * 2 AS w FROM s WHERE v % 2 = 0) d GROUP BY k",)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import penstock as pk
 from penstock.engines.local.shared import SharedExecution
+from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.runtime.arcs import Given, QueuedArc
@@ -240,6 +241,52 @@ def test_a_break_node_holds_elements_back_until_its_part_has_its_turn() -> None:
     run.use(DEPTH_FIRST)
     assert _order(run, [(1, 1, 1), (2, 1, 2), (3, 1, 3)]) == "σ1 s1 σ2 s2 σ3 s3 p1 p2 p3"
     assert [row[0] for _, batch in run.take() if isinstance(batch, Batch) for row in batch.rows] == [1, 2, 3]
+
+
+def test_a_lane_ends_at_a_break_node() -> None:
+    flow = pk.Flow().stream("s", [], time="ts", schema=COLUMNS, progress=pk.bounded(2))
+    sql = "SELECT k, count(*) AS n [RANGE 5, SLIDE 5, WA ts] FROM (SELECT ts, k, v FROM s WHERE v > 0) d GROUP BY k"
+    found = []
+    for state in ("", "σ", "Σ1", "Σ2"):
+        run = SharedExecution(flow.catalog, {"q": flow.query(sql).plan})
+        push = run.pusher("s")
+        for t in range(40):
+            if t == 13 and state:
+                run.break_after(state)
+            if t == 31 and state:
+                run.break_after(state, broken=False)
+            push((t, t % 2, t % 3))
+        found.append(sorted(row for _, item in run.close() if isinstance(item, Batch) for row in item.rows))
+        assert [node.statistics.rows_in for node in run.graph.nodes if node.stream] == [40]
+    assert found == [found[0]] * 4
+    assert len(found[0]) == 16
+
+
+def test_a_break_node_needs_an_operator_that_somebody_takes_from() -> None:
+    flow = pk.Flow().stream("s", [], time="ts", schema=COLUMNS)
+    run = SharedExecution(flow.catalog, {"q": flow.query("SELECT ts, v + 1 AS w FROM s WHERE v > 0").plan})
+    for wrong in ("Σ2", "Σ9", ""):
+        with pytest.raises(StreamError) as told:
+            run.break_after(wrong)
+        error = told.value
+        assert error.what == "A break node stands between an operator and those that take what it gives."
+        assert (error.where, error.got) == ("break_after", repr(wrong))
+        assert error.hint == "one of σ, Σ1, see table()"
+    run.break_after("Σ1")
+    assert [row.rule.name for row in run.graph.table.rows] == ["DFS-Source", "DFS-Sink", "DFS-Source-Sink"]
+
+
+def test_backtracking_from_an_operator_that_waits_comes_to_the_entrance_that_holds_it_back() -> None:
+    flow = pk.Flow()
+    for name in "sr":
+        flow.stream(name, [], time="ts", schema=COLUMNS)
+    run = SharedExecution(flow.catalog, {"q": flow.query(QUERIES[5]).plan})
+    (join,) = [node for node in run.graph.nodes if len(node.inputs) == 2]
+    schema = run.graph.sources["s"][0].operator.schema
+    run.feed("s", Batch(schema, [(5, 1, 1)]))
+    assert run.graph.lagging(join).stream == "r"
+    run.feed("r", Batch(schema, [(9, 1, 1)]))
+    assert run.graph.lagging(join).stream == "s"
 
 
 def test_a_query_may_have_a_strategy_of_its_own() -> None:

@@ -171,6 +171,13 @@ class FlowRun(BackgroundRun[Named]):
         """The state table of the graph as it is: which operator runs next, and by which rule."""
         return self.execution.table()
 
+    def break_after(self, state: str, *, broken: bool = True) -> None:
+        """Put a virtual break node behind an operator, by its name in `table()`; `broken=False` takes it away.
+
+        What the operator gives waits there until all that came before it has been done.
+        """
+        self.execution.break_after(state, broken=broken)
+
     def share(self, weights: Mapping[str, float]) -> None:
         """Share the time of the run by weights of queries, by name; one that has none weighs 1.
 

@@ -117,10 +117,26 @@ class Graph:
         self.executor.forget()
         self.tabulate()
 
+    def break_after(self, node: GraphNode, *, broken: bool = True) -> None:
+        """Put a virtual break node at the output of an operator, before everybody who takes it, or take it away."""
+        for arc in node.arcs:
+            arc.is_break = broken and arc.consumer is not None
+        self.executor.forget()
+        self.tabulate()
+
     @property
     def takes_bursts(self) -> bool:
         """Whether it matters that several elements came together."""
-        return self.strategy != DEPTH_FIRST
+        return self.strategy != DEPTH_FIRST or any(arc.is_break for arc in self.table.breaks)
+
+    def lagging(self, node: GraphNode) -> GraphNode:
+        """The entrance that holds an operator back: at each step back, the producer of the least register.
+
+        That is where backtracking from an operator that waits ends, and who is to promise something.
+        """
+        while node.inputs:
+            node = min(node.inputs, key=lambda arc: arc.register).producer
+        return node
 
     def _settle(self) -> Iterator[None]:
         """Make the table if the graph has changed, and run whatever is under way to its end."""

@@ -35,6 +35,7 @@ from penstock.runtime.shared_graph import SharedGraph
 from penstock.runtime.shared_state import restored, snapshot_of
 from penstock.runtime.shares import Shares
 from penstock.runtime.side_outputs import SidesByStream
+from penstock.runtime.state_table import Fork
 from penstock.runtime.strategies import Strategy
 
 Named = tuple[str, Batch | Punctuation]
@@ -221,6 +222,22 @@ class SharedExecution(Hosting[Named]):
             self.graph.use(strategy, query)
             self._renew_lanes()
 
+    def break_after(self, state: str, *, broken: bool = True) -> None:
+        """Put a virtual break node behind an operator, by its name in the table, or take it away."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            names = {name: node for node, name in self.graph.table.names().items() if not isinstance(node, Fork)}
+            node = names.get(state)
+            if node is None or not _is_taken(node):
+                known = ", ".join(name for name, each in names.items() if _is_taken(each)) or "none"
+                raise StreamError(
+                    "A break node stands between an operator and those that take what it gives.",
+                    where="break_after",
+                    got=repr(state)[:200],
+                    hint=f"one of {known}, see table()",
+                )
+            self.graph.break_after(node, broken=broken)
+            self._renew_lanes()
+
     def weigh(self, weights: Mapping[str, float]) -> None:
         """Share the time of a run among components by the weights of their queries; one that is not said weighs 1."""
         with self._gate.alone():
@@ -279,6 +296,10 @@ class SharedExecution(Hosting[Named]):
             self._reads[name] += lane.read()
             lane.retire()
             self.lanes[name] = self._lane(name)
+
+
+def _is_taken(node: GraphNode) -> bool:
+    return any(arc.consumer is not None for arc in node.arcs)
 
 
 def _check_alone(plan: Node) -> None:
