@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock as pk
+from penstock.engines.local.shared import SharedExecution
 from penstock.errors import StreamError
 from penstock.runtime.rules import Action, rules_of
 from penstock.runtime.state_table import Link, StateTable, tabulated
@@ -60,10 +61,15 @@ def test_table_3_a_fork() -> None:
     )
 
 
-def test_a_graph_as_it_runs_has_the_papers_table() -> None:
+def test_the_papers_tables_are_those_of_graphs_as_they_run() -> None:
     flow = pk.Flow().stream("s", [], time="t", schema="t bigint, v bigint")
-    execution = flow.query("SELECT t, v + 1 AS w FROM s WHERE v > 3").execution()  # type: ignore[attr-defined]
-    assert printed(execution.graph.table.show()) == printed(table("source>Q1 Q1>Q2").show())
+    path = {"q": flow.query("SELECT t, v + 1 AS w FROM s WHERE v > 3").plan}
+    run = SharedExecution(flow.catalog, path)
+    assert run.table().split("\n\n")[0] == table("source>Q1 Q1>Q2").show()
+    run.break_after("Σ1")
+    assert run.table().split("\n\n")[0] == table("source>Q1 Q1>Q2", breaks="Q1>Q2").show()
+    fork = {f"q{k}": flow.query(f"SELECT * FROM s WHERE v = {k}").plan for k in (1, 2)}
+    assert SharedExecution(flow.catalog, fork).table().split("\n\n")[0] == table("source>Q1 source>Q2").show()
 
 
 def test_the_rules_are_the_papers() -> None:
