@@ -55,6 +55,7 @@ from penstock.model.progress import (
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.plan.catalog import Catalog, StreamInfo, closest
+from penstock.runtime.strategies import Strategy
 from penstock.sql.binder import bind
 
 Attributes = (
@@ -358,6 +359,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         dead_letters: Any = None,
         max_dead: float | None = None,
         snapshot: bytes | None = None,
+        strategy: str | Strategy = "dfs",
+        weights: Mapping[Any, float] | None = None,
     ) -> FlowRun:
         """Run several queries as one, in-process: streams are read once, and what plans have in common runs once.
 
@@ -368,6 +371,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             dead_letters: a sink for dead letters.
             max_dead: so many dead letters, or such a fraction of the rows, are borne; with more the run fails.
             snapshot: the state of a run of the same queries, to go on from.
+            strategy: which operator runs next: `dfs`, `bfs`, `round_robin` or `pk.dfs(batch=k)`, see `FlowRun.use`.
+            weights: of queries, which share the time of the run by them, see `FlowRun.share`.
         """
         if self.spark is not None:
             raise UnsupportedError(
@@ -378,4 +383,6 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         if not isinstance(name, str) or not name:
             raise StreamError("The name of a run is a text.", got=repr(name)[:200])
         sources = {key: (source.open, source.ahead, source.paths) for key, source in self._sources.items()}
-        return start_together(name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot)
+        return start_together(
+            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights
+        )

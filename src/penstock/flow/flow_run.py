@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -31,6 +31,7 @@ from penstock.model.accounts import DeadLimit
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.plan.catalog import Catalog
+from penstock.runtime.strategies import Strategy, strategy_of
 
 FlowSource = tuple[Opener, int | None, Sequence[str]]
 """How a stream is opened, how far it is read ahead if it may block, and the files that it reads."""
@@ -146,6 +147,52 @@ class FlowRun(BackgroundRun[Named]):
                 error = as_ours(failure, run.name)
             run._leave(error, whole=publish)
 
+    # Which operator runs next
+
+    @property
+    def strategy(self) -> str:
+        """By which strategy queries run that have none of their own; set it to run all of them by another."""
+        return str(self.execution.graph.strategy)
+
+    @strategy.setter
+    def strategy(self, strategy: str | Strategy) -> None:
+        self.use(strategy)
+
+    def use(self, strategy: str | Strategy, query: str | None = None) -> None:
+        """Run by another strategy from now on: all queries, or what only one of them needs.
+
+        `dfs`, depth-first, has the least latency; `bfs`, breadth-first, and `round_robin` run an operator for all that
+        waits for it; `pk.dfs(batch=64)` is between them. The results are the same.
+        """
+        wanted = strategy_of(strategy, self.name)
+        self.execution.use(wanted, None if query is None else self._running(query))
+
+    def table(self) -> str:
+        """The state table of the graph as it is: which operator runs next, and by which rule."""
+        return self.execution.table()
+
+    def break_after(self, state: str, *, broken: bool = True) -> None:
+        """Put a virtual break node behind an operator, by its name in `table()`; `broken=False` takes it away.
+
+        What the operator gives waits there until all that came before it has been done.
+        """
+        self.execution.break_after(state, broken=broken)
+
+    def share(self, weights: Mapping[str, float]) -> None:
+        """Share the time of the run by weights of queries, by name; one that has none weighs 1.
+
+        Queries that read the same streams are one component, and weigh what they do together.
+        """
+        self.execution.weigh(checked_weights(weights, self.name, self._running))
+
+    def _running(self, query: object) -> str:
+        """The name of a query that runs."""
+        name = getattr(query, "name", query)
+        if not isinstance(name, str) or name not in self.execution.plans:
+            known = ", ".join(self.execution.plans) or "none"
+            raise StreamError("There is no such query.", where=self.name, got=str(name)[:200], hint=f"running: {known}")
+        return name
+
     def explain(self) -> str:
         """The graph of the queries that run: a tree for each, and what of it is shared with whom."""
         return self.execution.explain()
@@ -213,6 +260,20 @@ class FlowRun(BackgroundRun[Named]):
         return self.execution.snapshot()
 
 
+def checked_weights(weights: object, where: str, running: Callable[[object], str]) -> dict[str, float]:
+    """Weights of queries by name."""
+    if not isinstance(weights, Mapping) or not all(
+        isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < float("inf") for w in weights.values()
+    ):
+        raise StreamError(
+            "Weights are numbers above zero, by query.",
+            where=where,
+            got=repr(weights)[:200],
+            hint="{'alarms': 3, 'report': 1}",
+        )
+    return {running(query): float(weight) for query, weight in weights.items()}
+
+
 def start_together(
     name: str,
     queries: Mapping[Query, Any],
@@ -222,6 +283,8 @@ def start_together(
     dead_letters: Any,
     max_dead: float | None,
     snapshot: bytes | None,
+    strategy: str | Strategy,
+    weights: Mapping[Any, float] | None,
 ) -> FlowRun:
     """Run queries of a flow as one."""
     if not isinstance(queries, Mapping) or not queries:
@@ -229,6 +292,7 @@ def start_together(
             "The queries of a flow are given with their sinks.", got=repr(queries)[:200], hint="{query: 'out.parquet'}"
         )
     DeadLimit(max_dead)  # a wrong limit is said here and not in the background
+    chosen = strategy_of(strategy, name)
     targets: dict[str, Any] = {f"results of {getattr(q, 'name', q)}": sink for q, sink in queries.items()}
     check_apart({**targets, "late rows": late, "dead letters": dead_letters}, name)
     for target in (late, dead_letters):
@@ -240,6 +304,9 @@ def start_together(
             opened.callback(sink.abandon)
         run = FlowRun(name, catalog, sources, lates, letters, max_dead)
         run._join(queries.items())
+        run.execution.use(chosen)
+        if weights is not None:
+            run.share(weights)
         if snapshot is not None:
             run.execution.restore(snapshot)
             for each in run.runs.values():

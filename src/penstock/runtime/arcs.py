@@ -61,7 +61,7 @@ class Buffer:
 class Arc:
     """A head on a producer's buffer; `consumer` takes it on a port, or whoever asks if it has none."""
 
-    __slots__ = ("consumer", "head", "is_told", "needed", "port", "producer", "register", "useful")
+    __slots__ = ("consumer", "head", "is_break", "is_told", "needed", "port", "producer", "register", "useful")
 
     def __init__(self, producer: GraphNode, consumer: GraphNode | None = None, port: int = 0) -> None:
         """It begins with what is given from now on."""
@@ -75,6 +75,8 @@ class Arc:
         """The consumer no longer needs what ends before this; None if it has not said so."""
         self.useful: Useful = EVERY
         """The bounds that the consumer can use."""
+        self.is_break = False
+        """Whether it is a break node: what is given waits until the scheduler comes to the part behind it."""
         producer.arcs.append(self)
 
     @property

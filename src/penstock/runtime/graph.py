@@ -1,9 +1,9 @@
-"""The query graph: operators joined by arcs, run depth-first (Stream Mill, sections 2 and 3).
+"""The query graph: operators joined by arcs (Stream Mill, sections 2 and 3).
 
-A cycle has two steps: take one output of the current operator, then select the next operator: forward to the consumers
-that have not taken it, back along the path if the operator has nothing more to give. So an element goes as far as it
-can before the next one is looked at, nothing waits on an arc but results that nobody has asked for, and of an operator
-that gives very much at one bound only a portion is held at a time.
+Which operator runs next is a table (`state_table`), made of the graph by a strategy; `executor` runs the graph by it.
+By default that is depth-first: an element goes as far as it can before the next one is looked at, nothing waits on an
+arc but results that nobody has asked for, and of an operator that gives very much at one bound only a portion is held
+at a time. Whatever the strategy, what is handed to the graph has been run to its end when the last step was taken.
 
 The graph of one plan is a tree, with the identities of the plan. `shared_graph` joins the plans of several queries.
 """
@@ -18,7 +18,7 @@ from penstock.errors import InternalError
 from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.time import END_OF_TIME
-from penstock.operators.operator import Operator, Output, Outputs, Rejected
+from penstock.operators.operator import Operator, Outputs, Rejected
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
 from penstock.operators.state import MemoryPages, Pages, open_snapshot, seal_snapshot
@@ -30,10 +30,12 @@ from penstock.plan.planner import MARKED
 from penstock.plan.repeated import repeated
 from penstock.runtime.arcs import Arc, Given, Outlet, QueuedArc, Result
 from penstock.runtime.builder import Builder
+from penstock.runtime.executor import Executor, Table
 from penstock.runtime.graph_node import GraphNode, Statistics
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
 from penstock.runtime.marked_growing import grown_over_windows
 from penstock.runtime.pacing import Pacing
+from penstock.runtime.strategies import DEPTH_FIRST, Strategy
 from penstock.runtime.taking_up import check_snapshot
 
 __all__ = ["Graph", "GraphNode", "QueryGraph", "Side", "Statistics"]
@@ -53,14 +55,15 @@ class Graph:
         self.nodes: list[GraphNode] = []
         self.sources: dict[str, list[GraphNode]] = {}
         """The readings of each stream; the first one speaks for the stream."""
-        self.waiting: list[Outlet] = []
-        """Outlets of which something was to be taken, in the order in which it came."""
         self.queued: list[QueuedArc] = []
         """The arcs with queues of their own, those that are nearer to the results first."""
         self.clock: Callable[[], int] = lambda: 0
         """What time it is, in microseconds, for queues."""
         self.side: Side = _nobody
         """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
+        self.strategy = DEPTH_FIRST
+        """Of all operators that have none of their own."""
+        self.executor = Executor(self.reject, lambda: self.clock())  # noqa: PLW0108 - whichever is the clock then
 
     def _add(self, planned: Physical, operator: Operator, identity: str) -> GraphNode:
         """A node of its own, without arcs."""
@@ -69,6 +72,7 @@ class Graph:
             raise InternalError("An operator that takes inserts only would be given revisions.", where=node.label)
         made = GraphNode(node, operator, identity, how=planned.how)
         self.nodes.append(made)
+        self.executor.forget()
         if isinstance(node, Source):
             made.stream = node.name
             readings = self.sources.setdefault(node.name.lower(), [])
@@ -86,6 +90,58 @@ class Graph:
             self.queued = [each for node in self.nodes for each in node.inputs if isinstance(each, QueuedArc)]
         else:
             consumer.inputs.append(Arc(producer, consumer, port))
+        self.executor.forget()
+
+    # What runs next
+
+    @property
+    def table(self) -> Table:
+        """Which operator runs next."""
+        self.tabulate()
+        assert self.executor.table is not None
+        return self.executor.table
+
+    def tabulate(self) -> None:
+        """Make the table, if the graph has changed since it was made."""
+        if self.executor.table is None:
+            self.executor.install(self.nodes, self._strategies())
+
+    def _strategies(self) -> Callable[[GraphNode], Strategy]:
+        """The strategy by which each node is run."""
+        strategy = self.strategy
+        return lambda _: strategy
+
+    def use(self, strategy: Strategy) -> None:
+        """Run by another strategy from here on; what is under way goes on by it."""
+        self.strategy = strategy
+        self.executor.forget()
+        self.tabulate()
+
+    def break_after(self, node: GraphNode, *, broken: bool = True) -> None:
+        """Put a virtual break node at the output of an operator, before everybody who takes it, or take it away."""
+        for arc in node.arcs:
+            arc.is_break = broken and arc.consumer is not None
+        self.executor.forget()
+        self.tabulate()
+
+    @property
+    def takes_bursts(self) -> bool:
+        """Whether it matters that several elements came together."""
+        return self.strategy != DEPTH_FIRST or any(arc.is_break for arc in self.table.breaks)
+
+    def lagging(self, node: GraphNode) -> GraphNode:
+        """The entrance that holds an operator back: at each step back, the producer of the least register.
+
+        That is where backtracking from an operator that waits ends, and who is to promise something.
+        """
+        while node.inputs:
+            node = min(node.inputs, key=lambda arc: arc.register).producer
+        return node
+
+    def _settle(self) -> Iterator[None]:
+        """Make the table if the graph has changed, and run whatever is under way to its end."""
+        self.tabulate()
+        return self.executor.rest()
 
     # Running
 
@@ -100,13 +156,31 @@ class Graph:
         Between two halts the state is whole, and what is not run on comes with the next bound. Where the plan reads a
         stream twice to number its rows, their order counts, so they are handed over one by one.
         """
-        readings = self.sources[stream.lower()]
         elements = [element]
-        if isinstance(element, Batch) and sum(isinstance(n.plan, Source) and n.plan.by_arrival for n in readings) > 1:
+        if isinstance(element, Batch) and self._is_numbered_twice(stream):
             elements = [element.part(at, at + 1) for at in range(len(element))]
         for part in elements:
-            for node in list(readings):
-                yield from self._run(node, node.take_in(0, part))
+            for node in list(self.sources[stream.lower()]):
+                if self.executor.unsettled:
+                    yield from self._settle()
+                yield from self.executor.begin(node, node.take_in(0, part))
+
+    def burst(self, stream: str, elements: Sequence[Given]) -> Iterator[None]:
+        """As `steps` for several elements that wait at an entrance: the strategy decides how they go on."""
+        if self._is_numbered_twice(stream):
+            for element in elements:
+                yield from self.steps(stream, element)
+            return
+        if self.executor.unsettled:
+            yield from self._settle()
+        for node in self.sources[stream.lower()]:
+            node.inbox.extend(elements)
+            self.executor.wake(node)
+        yield from self.executor.rest()
+
+    def _is_numbered_twice(self, stream: str) -> bool:
+        readings = self.sources[stream.lower()]
+        return sum(isinstance(node.plan, Source) and node.plan.by_arrival for node in readings) > 1
 
     def announce(self, stream: str, summary: object) -> None:
         """Tell a stream without order inside its batches what the batch shows whose rows come next."""
@@ -122,66 +196,33 @@ class Graph:
 
     def emit(self, node: GraphNode, outputs: Outputs) -> None:
         """Pass on what a node gives by itself and run until nothing is left to do."""
-        for _ in self._run(node, outputs):
+        if self.executor.unsettled:
+            for _ in self._settle():
+                pass
+        for _ in self.executor.begin(node, outputs):
             pass
 
     def tick(self, now: int) -> Iterator[None]:
         """Tell operators that ask for it what time it is, with a halt whenever something has come out."""
         for node in [node for node in self.nodes if node.operator.is_ticked]:
-            yield from self._run(node, node.operator.tick(now))
+            if self.executor.unsettled:
+                yield from self._settle()
+            yield from self.executor.begin(node, node.operator.tick(now))
 
     def release(self, arc: QueuedArc, most: int) -> Iterator[None]:
         """Let at most so many rows of a queue go on, with a halt whenever something has come out."""
         assert arc.consumer is not None
-        yield from self._run(arc.consumer, arc.operator.release(self.clock(), most))
+        if self.executor.unsettled:
+            yield from self._settle()
+        yield from self.executor.begin(arc.consumer, arc.operator.release(self.clock(), most))
 
     def hand_on(self, node: GraphNode, element: Given) -> None:
         """Give an element to whatever follows a node, as the node itself would, and run; the node does not count it."""
-        self._came_out(node.arcs, node.hold(element))
-        for arc in node.arcs:
-            if isinstance(arc, QueuedArc):
-                arc.take_up(self.clock())
-            elif arc.consumer is not None:
-                self.emit(arc.consumer, arc.consumer.take_in(arc.port, arc.take()))
-
-    def _run(self, node: GraphNode, outputs: Outputs) -> Iterator[None]:
-        """Pass on the outputs of a node, depth-first."""
-        path: list[Arc | tuple[GraphNode, Iterator[Output]]] = [(node, iter(outputs))]
-        while path:
-            top = path[-1]
-            if isinstance(top, Arc):
-                consumer = top.consumer
-                if isinstance(top, QueuedArc):
-                    top.take_up(self.clock())
-                    path.pop()
-                    continue
-                if consumer is None or not top.unread:
-                    path.pop()
-                else:
-                    path.append((consumer, iter(consumer.take_in(top.port, top.take()))))
-                continue
-            current, given = top
-            output = next(given, None)
-            if output is None:
-                path.pop()
-            elif isinstance(output, Rejected):
-                self.reject(current, output)
-            else:
-                given_now = current.give(output)
-                arcs = current.arcs
-                path.extend(arcs if len(arcs) == 1 else reversed(arcs))
-                if self._came_out(arcs, given_now):
-                    yield
-
-    def _came_out(self, arcs: Sequence[Arc], count: int) -> bool:
-        """Whether one of them is an outlet, to which so many were given; those that had nothing are remembered."""
-        found = False
-        for arc in arcs:
-            if isinstance(arc, Outlet):
-                found = True
-                if arc.unread == count:
-                    self.waiting.append(arc)
-        return found
+        if self.executor.unsettled:
+            for _ in self._settle():
+                pass
+        for _ in self.executor.hand_on(node, node.hold(element)):
+            pass
 
     def reject(self, node: GraphNode, rejected: Rejected) -> None:
         """Take rows out of the graph.
@@ -281,7 +322,7 @@ class QueryGraph(Graph):
 
     def drain(self) -> list[Result]:
         """What has come out since the last call, in order."""
-        self.waiting.clear()
+        self.executor.waiting.clear()
         return self.outlet.drain()
 
     def feedback(self, bound: int) -> None:

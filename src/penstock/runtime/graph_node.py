@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, last_bound
 from penstock.model.interleaved import Interleaved
 from penstock.model.time import MIN_TICK
-from penstock.operators.operator import Operator, Outputs
+from penstock.operators.operator import Operator, Output, Outputs
 from penstock.plan.node import Node
 from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
+
+if TYPE_CHECKING:
+    from penstock.runtime.executor import Part
+    from penstock.runtime.rules import Rule
 
 
 @dataclass
@@ -50,6 +56,28 @@ class GraphNode:
     does: str = ""
     """What it does in words, where that is not what its plan says."""
 
+    # What is under way
+
+    given: Iterator[Output] | None = None
+    """What came of the last element that it took, as far as it was not given yet."""
+    inbox: deque[Given] = field(default_factory=deque)
+    """Of an entrance: what came from outside and was not taken yet."""
+    processed: int = 0
+    """How many elements it has taken since control came to it."""
+
+    # Its row of the state table (`runtime.executor`)
+
+    rule: Rule = field(init=False)
+    part: Part = field(init=False)
+    is_woken: bool = False
+    """Whether its part knows that it has something to do."""
+    forward: tuple[Arc, ...] = ()
+    """The arcs to its successors."""
+    backward: tuple[Arc, ...] = ()
+    """The same, the last one first."""
+    leaving: tuple[Arc, ...] = ()
+    """The arcs on which its path ends: outlets, break nodes and queues."""
+
     @property
     def label(self) -> str:
         """What the operator does, in words."""
@@ -61,6 +89,47 @@ class GraphNode:
         if len(self.arcs) == 1 and (consumer := self.arcs[0].consumer) is not None:
             return consumer, self.arcs[0].port
         return None
+
+    @property
+    def follower(self) -> GraphNode | None:
+        """The only operator that takes its output, if it is on the same path: no break node stands between them."""
+        return self.forward[0].consumer if len(self.arcs) == len(self.forward) == 1 else None
+
+    def go_on(self, forward: tuple[Arc, ...]) -> None:
+        """These are the arcs to its successors; on all others its path ends."""
+        self.forward = forward
+        self.backward = forward if len(forward) < 2 else forward[::-1]
+        self.leaving = ()
+        if len(forward) < len(self.arcs):
+            self.leaving = tuple(self.arcs) if not forward else tuple([a for a in self.arcs if a not in forward])
+
+    # What rules ask
+
+    def has_given(self) -> bool:
+        """Whether a successor has not taken all of its output."""
+        return any(arc.unread for arc in self.forward)
+
+    def has_more(self) -> bool:
+        """Whether it has something to take, or to go on with."""
+        return self.given is not None or bool(self.inbox) or any(arc.unread for arc in self.inputs)
+
+    def successor(self) -> GraphNode:
+        """The first successor that has not taken everything."""
+        consumer = next(arc.consumer for arc in self.forward if arc.unread)
+        assert consumer is not None
+        return consumer
+
+    def draw(self) -> bool:
+        """Take the next element, of the input that was promised least; whether there was one."""
+        if self.inbox:
+            self.given = iter(self.take_in(0, self.inbox.popleft()))
+            return True
+        waiting = [arc for arc in self.inputs if arc.unread]
+        if not waiting:
+            return False
+        arc = waiting[0] if len(waiting) == 1 else min(waiting, key=lambda each: each.register)
+        self.given = iter(self.take_in(arc.port, arc.take()))
+        return True
 
     def take_in(self, port: int, element: Given) -> Outputs:
         """Give the operator an element of an input."""

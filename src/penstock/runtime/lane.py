@@ -9,7 +9,8 @@ back; whenever anything else touches the graph, the lane is stored before and lo
 A row on which a selection or projection fails leaves the lane as a dead letter; which step it was is found out then, so
 that rows without fault pay nothing for it.
 
-Where several take the output of one step, the lane ends there, and each is given the row.
+A lane is the compiled form of the rules of a path: where several take the output of one step, and at a break node, it
+ends, each consumer is given the row, and the state table says which runs first. When the table changes it is made anew.
 
 Of a row that moves the bound past the next useful one, or says it, punctuation follows: it passes what the rows pass in
 the lane as well, and goes on through the graph. A row that moves the row number past a useful one leaves the lane for
@@ -52,6 +53,7 @@ def lane_of(graph: Graph, stream: str, functions: Functions, bury: Bury, gate: G
 
     Where the graph may change, `again` is given rows that are pushed after the lane has been retired.
     """
+    graph.tabulate()
     entrances = graph.sources[stream.lower()]
     entrance = entrances[0]
     ingest = entrance.operator
@@ -267,8 +269,7 @@ def _chain(entrance: GraphNode, code: RowCode) -> tuple[list[GraphNode], list[st
     steps: list[str] = []
     last = entrance
     selections = 0
-    while last.consumer is not None and isinstance(last.consumer[0].plan, Select | Project | NumberRows):
-        node = last.consumer[0]
+    while (node := last.follower) is not None and isinstance(node.plan, Select | Project | NumberRows):
         chain.append(node)
         schema = node.plan.inputs[0].schema
         if isinstance(node.plan, Select):
@@ -295,7 +296,7 @@ def _absorbing(last: GraphNode) -> list[tuple[GraphNode, ColumnarAggregate]]:
     found = []
     for arc in last.arcs:
         operator = None if arc.consumer is None else arc.consumer.operator
-        if arc.consumer is None or not isinstance(operator, ColumnarAggregate):
+        if arc.consumer is None or arc not in last.forward or not isinstance(operator, ColumnarAggregate):
             return []
         found.append((arc.consumer, operator))
     return found

@@ -5,7 +5,7 @@ live one is read by a thread of its own, and taken when it has something; at mos
 they are wanted. One that is polled (`polled.py`) is asked in its turn; that it is idle is told, and it is asked again
 after a pause, or when another one has given something. Each source's own order is kept. Between sources it is a turn
 for each, as it was declared, in which one that has nothing is passed over: so with sources at rest alone the order is
-always the same.
+always the same. Where time is shared by weight (`shares.py`), a source whose share is used up is passed over meanwhile.
 
 A thread that is waiting for its source when nobody wants the items any more ends when the source gives the next one.
 """
@@ -21,6 +21,7 @@ from enum import Enum
 from typing import Generic, Literal, TypeVar
 
 from penstock.runtime.polled import IDLE, PolledItems
+from penstock.runtime.shares import Shares
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -87,6 +88,8 @@ class Pulling(Generic[T]):
         self._full = 0
         self.other_work: Callable[[], OtherWork] = lambda: "none"
         """Asked before sources are waited for: as long as there is other work now, that is told instead."""
+        self.shares: Shares | None = None
+        """Where time is shared: a source whose component has none left is passed over while others have something."""
 
     def add(self, name: str, source: Iterable[T], ahead: int | None = LIMIT) -> bool:
         """Begin to read a source, of which so many items may be read ahead; one without that is at rest.
@@ -175,10 +178,13 @@ class Pulling(Generic[T]):
     def turns(self) -> Iterator[tuple[str, T | Exhausted | Leisure]]:
         """The same and, without a name, that there is leisure for other work."""
         while not self._has_ended():
-            found = False
+            found, passed = False, []
             for lane in list(self._lanes.values()):
                 if self._said:
                     yield from self._heard()
+                if self.shares is not None and not self.shares.admits(lane.name) and lane.is_ready:
+                    passed.append(lane)
+                    continue
                 if lane.items is not None:
                     item = self._at_rest(lane, lane.items)
                     lane.is_idle = item is IDLE
@@ -191,7 +197,9 @@ class Pulling(Generic[T]):
                     yield lane.name, item
             if found:
                 continue
-            if self._halted:
+            if passed and self.shares is not None:
+                self.shares.replenish()
+            elif self._halted:
                 self._leave_silent()
             elif self.other_work() == "now":
                 yield "", Leisure.LEISURE

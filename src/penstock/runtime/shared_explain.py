@@ -7,15 +7,13 @@ stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from penstock.runtime.graph import GraphNode
-from penstock.runtime.shared_graph import SharedGraph
+from penstock.runtime.shared_graph import SharedGraph, takers_of
 
 
 def explain_shared(graph: SharedGraph) -> str:
     """The trees of all queries, in the order in which they joined."""
-    takers = _takers(graph)
+    takers = takers_of(graph)
     numbers: dict[GraphNode, int] = {}
     lines: list[str] = []
 
@@ -38,18 +36,3 @@ def explain_shared(graph: SharedGraph) -> str:
     unread = [node for node in graph.nodes if not takers[node]]
     lines += [f"no query: {node.label}" for node in unread]
     return "\n".join(lines)
-
-
-def _takers(graph: SharedGraph) -> Mapping[GraphNode, Mapping[str, None]]:
-    """The queries that each operator takes part in, in the order in which they joined."""
-    found: dict[GraphNode, dict[str, None]] = {node: {} for node in graph.nodes}
-
-    def visit(node: GraphNode, name: str) -> None:
-        if name not in found[node]:
-            found[node][name] = None
-            for arc in node.inputs:
-                visit(arc.producer, name)
-
-    for name, outlet in graph.outlets.items():
-        visit(outlet.producer, name)
-    return found

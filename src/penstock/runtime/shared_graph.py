@@ -12,7 +12,7 @@ takes from, with their state. Whenever the graph changes, sources are told anew 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ from penstock.plan.windows import SlidingWindow
 from penstock.runtime.arcs import Arc, Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import Graph, GraphNode
+from penstock.runtime.strategies import Strategy
 from penstock.sql.predicates import source_of
 
 
@@ -58,6 +59,8 @@ class SharedGraph(Graph):
         """No queries yet."""
         super().__init__(builder)
         self.outlets: dict[str, Outlet] = {}
+        self.own_strategies: dict[str, Strategy] = {}
+        """Of queries that have one of their own: it holds for what no other query takes part in."""
         self.rejecting: str | None = None
         """The identity of the operator that rejected rows last."""
         self._known: dict[str, GraphNode] = {}
@@ -86,6 +89,7 @@ class SharedGraph(Graph):
         for name, planned in plans.items():
             self.outlets[name] = Outlet(self._grown(planned), name, froms[name])
         self._keys.clear()
+        self.executor.forget()
         self.require()
         for arc in [arc for node in self.nodes for arc in node.inputs]:
             self._catch_up(arc)
@@ -98,6 +102,7 @@ class SharedGraph(Graph):
         self._former, self._former_faces = families, faces
         for name, planned in plans.items():
             self.outlets[name] = Outlet(self._grown(planned), name)
+        self.executor.forget()
         self._former, self._former_faces = {}, {}
         self._keys.clear()
 
@@ -276,6 +281,31 @@ class SharedGraph(Graph):
         self._families.setdefault(base, []).append(made)
         return made
 
+    # What runs next
+
+    def use(self, strategy: Strategy, query: str | None = None) -> None:
+        """Run by another strategy from here on: one query, or all of them."""
+        if query is not None:
+            self.own_strategies[query] = strategy
+        else:
+            self.own_strategies.clear()
+            self.strategy = strategy
+        self.executor.forget()
+        self.tabulate()
+
+    @property
+    def takes_bursts(self) -> bool:
+        """Whether it matters to any query that several elements came together."""
+        return bool(self.own_strategies) or super().takes_bursts
+
+    def _strategies(self) -> Callable[[GraphNode], Strategy]:
+        if not self.own_strategies:
+            return super()._strategies()
+        takers = takers_of(self)
+        own, usual = self.own_strategies, self.strategy
+        found = {node: own.get(next(iter(names)), usual) for node, names in takers.items() if len(names) == 1}
+        return lambda node: found.get(node, usual)
+
     # What changes with the graph
 
     def require(self) -> None:
@@ -309,7 +339,9 @@ class SharedGraph(Graph):
     def remove(self, name: str) -> None:
         """Let a query go, with all that nobody else takes from."""
         outlet = self.outlets.pop(name)
+        self.own_strategies.pop(name, None)
         outlet.cut()
+        self.executor.forget()
         self._let_go(outlet.producer)
         self.require()
 
@@ -334,11 +366,26 @@ class SharedGraph(Graph):
 
     def drain(self) -> Iterator[tuple[str, Any]]:
         """What has come out since the last time, of each query in order."""
-        waiting, self.waiting = self.waiting, []
+        waiting, self.executor.waiting = self.executor.waiting, []
         for outlet in waiting:
             if self.outlets.get(outlet.name) is outlet:
                 for element in outlet.drain():
                     yield outlet.name, element
+
+
+def takers_of(graph: SharedGraph) -> Mapping[GraphNode, Mapping[str, None]]:
+    """The queries that each operator takes part in, in the order in which they joined."""
+    found: dict[GraphNode, dict[str, None]] = {node: {} for node in graph.nodes}
+
+    def visit(node: GraphNode, name: str) -> None:
+        if name not in found[node]:
+            found[node][name] = None
+            for arc in node.inputs:
+                visit(arc.producer, name)
+
+    for name, outlet in graph.outlets.items():
+        visit(outlet.producer, name)
+    return found
 
 
 def _for_anybody(planned: Physical) -> Physical:

@@ -71,6 +71,7 @@ def restored(
         )
     made = SharedGraph(graph.builder)
     made.side, made.clock = graph.side, graph.clock
+    made.strategy, made.own_strategies = graph.strategy, graph.own_strategies
     try:
         kept = {*saved["operators"], *saved["faces"]}
         again = {name: made.as_kept(planned[name], kept) for name in saved["queries"]}
@@ -95,7 +96,7 @@ def restored(
                 )
             outlet.complete_from, outlet.is_passed, outlet.register = complete_from, is_passed, register
             outlet.head = outlet.producer.buffer.end - unread
-            made.waiting += [outlet] if unread else []
+            made.executor.waiting += [outlet] if unread else []
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             "The snapshot lacks a part of the graph.", got=f"{type(error).__name__}: {error}", hint="use another copy"

@@ -16,12 +16,12 @@ import threading
 import time
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
-from penstock.engines.local.draining import Draining
+from penstock.engines.local.draining import MOST, Draining
 from penstock.engines.local.entrances import Entrances
 from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened, promise_of
 from penstock.errors import PenstockError, StreamError
@@ -39,6 +39,7 @@ from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll
 from penstock.runtime.pulling import Exhausted, Leisure, Pulling
+from penstock.runtime.shares import Shares
 from penstock.runtime.side_outputs import Sides
 
 NOT_DECLARED = "punctuation of some groups that the stream has not declared: progress=pk.punctuated(…, per=[…])"
@@ -73,6 +74,10 @@ class Hosting(Entrances, Generic[Out]):
         """Streams that `run` reads, and that have not ended."""
         self.clock: Callable[[], int] = _wall_clock
         """What time it is, in microseconds since 1970; only sources and operators that ask for it are told."""
+        self.stopwatch: Callable[[], float] = time.perf_counter
+        """Seconds, for measuring how long something took."""
+        self.shares: Shares | None = None
+        """Where components of the graph share the time by weight: what each has left."""
         self._ahead: dict[str, int] = {}
         """How far streams that may block are read ahead."""
         self._finishing: bool | None = None
@@ -136,6 +141,16 @@ class Hosting(Entrances, Generic[Out]):
             self._bury(stream, DeadLetter(NOT_DECLARED, str(item)))
             return iter(())
         return self.graph.steps(stream, item)
+
+    def burst(self, stream: str, batches: Sequence[Batch]) -> Iterator[None]:
+        """Take several batches of a stream that came together, with a halt whenever something has come out.
+
+        They wait at its entrance, and the strategy decides how far each goes before the next is looked at.
+        """
+        for batch in batches:
+            self._check(self._known(stream), batch)
+            self._reads[stream.lower()] += len(batch)
+        return self.graph.burst(stream, batches)
 
     def tick(self, now: int) -> list[Out]:
         """It is `now`, in microseconds since 1970; what comes of that."""
@@ -243,11 +258,14 @@ class Hosting(Entrances, Generic[Out]):
                 if isinstance(item, Leisure):
                     yield from self._draining.after(None, stopped)
                 else:
+                    began = self.stopwatch()
                     taken = self._draining.together(name, item)
                     yield from self._in_portions(self._steps_of(name, taken), stopped)
                     between()
                     limit.check(self.settled, self.label, self.side.last)
                     yield from self._draining.after(name, stopped)
+                    if self.shares is not None:
+                        self.shares.charge(name, self.stopwatch() - began)
                 if self._under_way is not None:
                     return
                 if not is_cut and self._reading and stopped():
@@ -270,6 +288,7 @@ class Hosting(Entrances, Generic[Out]):
         self._reading = {name: opened(name, sources) for name in self.streams}
         pulling = self._pulling = Pulling[Item | Poll](turn=1)
         pulling.other_work = self._draining.work
+        pulling.shares = self.shares
         if self.graph.queued:  # what waits for room would not make what waits in a queue newer
             self._ahead = {name: max(ahead, MANY) for name, ahead in self._ahead.items()}
         for name, items in list(self._reading.items()):
@@ -286,6 +305,10 @@ class Hosting(Entrances, Generic[Out]):
         if isinstance(pulled, Poll):
             return partial(self._idle_steps, stream)
         self.taken += 1
+        if isinstance(pulled, Batch) and self.graph.takes_bursts and self._pulling is not None:
+            more = self._pulling.more(stream, Batch, MOST)
+            self.taken += len(more)
+            return partial(self.burst, stream, [pulled, *more])
         return partial(self._steps, stream, pulled)
 
     def _in_portions(self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]) -> Iterator[Out]:

@@ -33,7 +33,10 @@ from penstock.runtime.pulling import Pulling
 from penstock.runtime.shared_explain import explain_shared
 from penstock.runtime.shared_graph import SharedGraph
 from penstock.runtime.shared_state import restored, snapshot_of
+from penstock.runtime.shares import Shares
 from penstock.runtime.side_outputs import SidesByStream
+from penstock.runtime.state_table import Fork
+from penstock.runtime.strategies import Strategy
 
 Named = tuple[str, Batch | Punctuation]
 ENDED = "The streams have ended, and no other is read any more."
@@ -60,6 +63,8 @@ class SharedExecution(Hosting[Named]):
         """Who is told that the source of a stream has failed, and may raise that; without it the run fails."""
         self.plans: dict[str, Node] = {}
         self.planned: dict[str, Physical] = {}
+        self.weights: dict[str, float] = {}
+        """Of queries that have more or less than others of the time of a run."""
         self._schemas = [stream.schema for stream in catalog.streams.values()]
         """Of all streams that there are: late rows of a run have one form, whichever of them it reads."""
         if plans:
@@ -113,6 +118,7 @@ class SharedExecution(Hosting[Named]):
             for name, begin in reading.items():
                 self.streams.append(name)
                 begin()
+            self._reshare()
         return {name: None if o.complete_from == MIN_TICK else o.complete_from for name, o in outlets.items()}
 
     def _to_read(self, fresh: Iterable[Source], openers: Mapping[str, Opener]) -> dict[str, Callable[[], None]]:
@@ -147,7 +153,9 @@ class SharedExecution(Hosting[Named]):
             left = self.graph.outlets[name].drain()
             self.graph.remove(name)
             del self.plans[name], self.planned[name]
+            self.weights.pop(name, None)
             self._renew_lanes()
+            self._reshare()
         return left
 
     def explain(self) -> str:
@@ -206,6 +214,65 @@ class SharedExecution(Hosting[Named]):
                 raise StreamError("Rows were fed already.", where=self.label, hint="restore before anything is fed")
             self.graph = restored(self.graph, snapshot, self.plans, self.planned)
 
+    # Which operator runs next
+
+    def use(self, strategy: Strategy, query: str | None = None) -> None:
+        """Run by another strategy from here on, all queries or one; what is under way goes on by it."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            self.graph.use(strategy, query)
+            self._renew_lanes()
+
+    def break_after(self, state: str, *, broken: bool = True) -> None:
+        """Put a virtual break node behind an operator, by its name in the table, or take it away."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            names = {name: node for node, name in self.graph.table.names().items() if not isinstance(node, Fork)}
+            node = names.get(state)
+            if node is None or not _is_taken(node):
+                known = ", ".join(name for name, each in names.items() if _is_taken(each)) or "none"
+                raise StreamError(
+                    "A break node stands between an operator and those that take what it gives.",
+                    where="break_after",
+                    got=repr(state)[:200],
+                    hint=f"one of {known}, see table()",
+                )
+            self.graph.break_after(node, broken=broken)
+            self._renew_lanes()
+
+    def weigh(self, weights: Mapping[str, float]) -> None:
+        """Share the time of a run among components by the weights of their queries; one that is not said weighs 1."""
+        with self._gate.alone():
+            self.weights |= weights
+            self._reshare()
+
+    def components(self) -> list[tuple[set[str], list[str]]]:
+        """What has no arc between them: the streams of each, in lower case, and its queries."""
+        found: list[tuple[set[str], list[str]]] = []
+        for name in self.plans:
+            streams = {stream.lower() for stream in self.streams_of(name)}
+            met = [each for each in found if each[0] & streams]
+            found = [each for each in found if not each[0] & streams]
+            queries = [query for _, others in met for query in others]
+            found.append((streams.union(*(own for own, _ in met)), [*queries, name]))
+        return found
+
+    def _reshare(self) -> None:
+        former = self.shares
+        if not self.weights:
+            self.shares = None
+        else:
+            components = self.components()
+            own = {at: sum(self.weights.get(q, 1.0) for q in queries) for at, (_, queries) in enumerate(components)}
+            self.shares = Shares({s: at for at, (streams, _) in enumerate(components) for s in streams}, own)
+            if former is not None:
+                self.shares.take_over(former)
+        if self._pulling is not None:
+            self._pulling.shares = self.shares
+
+    def table(self) -> str:
+        """The state table of the graph as it is now, and what each state is."""
+        with self._gate.alone():
+            return self.graph.table.show(lambda node: node.label)
+
     # Single rows
 
     def pusher(self, stream: str) -> Callable[[Row], None]:
@@ -229,6 +296,10 @@ class SharedExecution(Hosting[Named]):
             self._reads[name] += lane.read()
             lane.retire()
             self.lanes[name] = self._lane(name)
+
+
+def _is_taken(node: GraphNode) -> bool:
+    return any(arc.consumer is not None for arc in node.arcs)
 
 
 def _check_alone(plan: Node) -> None:

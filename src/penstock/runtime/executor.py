@@ -1,0 +1,287 @@
+"""The two-step cycle that runs a query graph by its state table (Stream Mill, section 2.2, Figure 4).
+
+Execute the current operator: it takes one element of an input, or goes on with what came of the last one, and gives one
+output. Then select the next one, by the rule that the table has for it (`runtime.rules`). Whatever is under way is in
+the graph itself: elements on arcs, at entrances and break nodes, and in each operator the outputs of its last element
+that were not given yet. So between any two steps the table may be another one: nothing is lost, and since every
+operator finishes an element before it takes the next, and takes them in order, nothing changes places on an arc.
+
+A part whose operators are all depth-first is not interpreted: its rules are compiled into one loop, whose stack is the
+path that control went. It takes the same steps in the same order (a test compares the two), in half of the time.
+Backtracking is along that path, to the predecessor that has not given everything; operators here take elements of any
+input as they come and never wait for another, so no other predecessor could have something for them.
+
+There is a halt whenever something has come out, so that very much need not be held at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from penstock.operators.operator import Outputs, Rejected
+from penstock.runtime.arcs import Arc, Outlet, QueuedArc
+from penstock.runtime.rules import Action
+from penstock.runtime.state_table import Fork, Link, StateTable, tabulated
+from penstock.runtime.strategies import DEPTH_FIRST, Strategy
+
+if TYPE_CHECKING:
+    from penstock.runtime.graph_node import GraphNode
+
+Table = StateTable["GraphNode", Arc]
+STALE, BUSY = 1, 2
+NOTHING: tuple[list[Arc | GraphNode], deque[GraphNode]] = ([], deque())
+"""What is under way in a part that is not compiled, to the loop of those that are."""
+
+
+class Part:
+    """Operators that are joined by arcs which are not broken, and what is under way among them."""
+
+    __slots__ = ("is_compiled", "is_ready", "is_retired", "nodes", "path", "woken")
+
+    def __init__(self, nodes: Iterable[GraphNode], *, is_compiled: bool) -> None:
+        """Nothing is under way yet; it `is_compiled` if depth-first rules are not interpreted."""
+        self.nodes, self.is_compiled = tuple(nodes), is_compiled
+        self.path: list[Arc | GraphNode] = []
+        """How control came to where it is; compiled, also the arcs that have not been looked at."""
+        self.woken: deque[GraphNode] = deque()
+        """Operators that have something to do, apart from those that control will come back to on the path."""
+        self.is_ready = False
+        """Whether the scheduler knows that there is something to do."""
+        self.is_retired = False
+        """Whether another table has taken its place."""
+
+
+class Executor:
+    """Runs the operators of a graph."""
+
+    def __init__(self, reject: Callable[[GraphNode, Rejected], None], clock: Callable[[], int]) -> None:
+        """Rows that leave the graph are given to `reject`; `clock` is for queues."""
+        self.reject, self.clock = reject, clock
+        self.waiting: list[Outlet] = []
+        """Outlets of which something is to be taken, in the order in which it came."""
+        self.compiles = True
+        """Whether depth-first rules are compiled; a test says no."""
+        self.unsettled = STALE
+        """Whether the table is not up to date, or something is under way, or both; 0 if all is well."""
+        self.table: Table | None = None
+        """None when the graph has changed since it was made."""
+        self._parts: list[Part] = []
+        self._ready: deque[Part] = deque()
+
+    # The table
+
+    def forget(self) -> None:
+        """The graph has changed."""
+        self.table = None
+        self.unsettled |= STALE
+
+    def install(self, nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Table:
+        """Make the table of a graph; what is under way goes on by it."""
+        links = [
+            Link(arc, arc.producer, node, arc.is_break or isinstance(arc, QueuedArc))
+            for node in nodes
+            for arc in node.inputs
+        ]
+        table = self.table = tabulated(nodes, links, strategy)
+        several: dict[GraphNode, list[Arc]] = {}
+        for row in table.rows:
+            if isinstance(row.state, Fork):
+                assert row.by is not None
+                several.setdefault(row.state.of, []).append(row.by)
+            else:
+                row.state.rule = row.rule
+                row.state.go_on(() if row.by is None else (row.by,))
+        for node, arcs in several.items():
+            node.go_on(tuple(arcs))
+        for part in self._parts:
+            part.is_retired = True
+        self._parts = [self._part(nodes, strategy) for nodes in table.parts]
+        self._ready.clear()
+        if self.unsettled & BUSY:
+            self._wake_all(table)
+        self.unsettled &= BUSY
+        return table
+
+    def _part(self, nodes: Iterable[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Part:
+        made = Part(nodes, is_compiled=self.compiles and all(strategy(node) == DEPTH_FIRST for node in nodes))
+        for node in made.nodes:
+            node.part, node.is_woken = made, False
+        return made
+
+    def _wake_all(self, table: Table) -> None:
+        """Whatever was under way; what is nearer to the results goes first."""
+        states = [row.state for row in table.rows if not isinstance(row.state, Fork)]
+        for node in reversed(states):
+            if node.has_more():
+                self.wake(node)
+
+    # What is to be run
+
+    def wake(self, node: GraphNode) -> None:
+        """An operator has something to do that control would not come to by itself."""
+        self.unsettled |= BUSY
+        part = node.part
+        if not node.is_woken:
+            node.is_woken = True
+            part.woken.append(node)
+        if not part.is_ready:
+            part.is_ready = True
+            self._ready.append(part)
+
+    def begin(self, node: GraphNode, outputs: Outputs) -> Iterator[None]:
+        """Run what a node gives by itself to the end; nothing else may be under way."""
+        part = node.part
+        node.given = iter(outputs)
+        node.processed = 0
+        part.path.append(node)
+        self.unsettled = BUSY
+        return self._work(part)
+
+    def hand_on(self, node: GraphNode, count: int) -> Iterable[None]:
+        """Run what is held behind a node, of which `count` elements are new, to the end."""
+        part = node.part
+        if node.leaving:
+            self._left(node, count)
+        if part.is_compiled:
+            part.path.extend(node.backward)
+        elif node.forward:
+            part.path.append(node)
+        if not part.path and not self._ready:
+            return ()
+        self.unsettled = BUSY
+        return self._work(part)
+
+    def rest(self) -> Iterator[None]:
+        """Run whatever is under way to the end."""
+        running = [part for part in self._parts if part.path]
+        for part in running:
+            if not part.is_ready:
+                part.is_ready = True
+                self._ready.append(part)
+        if self._ready:
+            return self._work(self._next())
+        self.unsettled &= STALE
+        return iter(())
+
+    def _next(self) -> Part:
+        part = self._ready.popleft()
+        part.is_ready = False
+        return part
+
+    def _work(self, part: Part) -> Iterator[None]:
+        """Run a part, then the others that have something to do, until none has."""
+        while True:
+            path, woken = part.path, part.woken
+            if not part.is_compiled:
+                yield from self._interpreted(part)
+                path, woken = NOTHING
+            while path or (woken and self._entered(part)):
+                top = path[-1]
+                if top.__class__ is Arc:
+                    assert isinstance(top, Arc)
+                    buffer = top.producer.buffer
+                    unread = buffer.start + len(buffer.elements) - top.head
+                    if not unread:
+                        path.pop()
+                        continue
+                    node: GraphNode = top.consumer  # type: ignore[assignment]
+                    if node.given is not None:  # of a time before another table
+                        path.append(node)
+                    else:
+                        node.given = iter(node.take_in(top.port, top.take()))
+                        if unread == 1:
+                            path[-1] = node
+                        else:
+                            path.append(node)
+                else:
+                    node = top  # type: ignore[assignment]
+                output = next(node.given, None)  # type: ignore[arg-type]
+                if output is None:
+                    node.given = None
+                    path.pop()
+                elif isinstance(output, Rejected):
+                    self.reject(node, output)
+                else:
+                    count = node.give(output)
+                    path.extend(node.backward)
+                    if node.leaving and self._left(node, count):
+                        yield
+                        if part.is_retired:
+                            break
+            if not self._ready:
+                break
+            part = self._next()
+        self.unsettled &= STALE
+
+    def _entered(self, part: Part) -> bool:
+        """Come to the next operator that was woken, if it still has something to do."""
+        woken = part.woken
+        while woken:
+            node = woken[0]
+            if node.given is not None or node.draw():
+                part.path.append(node)
+                part.path.extend(node.backward)
+                return True
+            woken.popleft()
+            node.is_woken = False
+        return False
+
+    def _interpreted(self, part: Part) -> Iterator[None]:
+        """Run a part by the rules of its operators, until control goes back to the scheduler."""
+        path = part.path
+        while not part.is_retired:
+            if not path:
+                if not part.woken:
+                    return
+                node = part.woken.popleft()
+                node.is_woken, node.processed = False, 0
+                path.append(node)
+            node = path[-1]  # type: ignore[assignment]
+            action = node.rule.select(node)
+            if action is Action.ENCORE:
+                if self._execute(node):
+                    yield
+            elif action is Action.FORWARD:
+                succ = node.successor()
+                succ.processed = 0
+                path.append(succ)
+            else:
+                path.pop()
+                if action is Action.NEXT:
+                    break
+        if not part.is_retired and (path or part.woken) and not part.is_ready:
+            part.is_ready = True
+            self._ready.append(part)
+
+    def _execute(self, node: GraphNode) -> bool:
+        """Let an operator take an element, or go on with the last, and give one output; whether something came out."""
+        if node.given is None:
+            node.processed = node.processed + 1 if node.processed < node.rule.batch else 1
+            node.draw()
+        assert node.given is not None
+        output = next(node.given, None)
+        if output is None:
+            node.given = None
+        elif isinstance(output, Rejected):
+            self.reject(node, output)
+        else:
+            count = node.give(output)
+            return bool(node.leaving) and self._left(node, count)
+        return False
+
+    def _left(self, node: GraphNode, count: int) -> bool:
+        """So many elements of a node were given on arcs that end its path; whether one of them is an outlet."""
+        found = False
+        for arc in node.leaving:
+            if isinstance(arc, Outlet):
+                found = True
+                if arc.unread == count:
+                    self.waiting.append(arc)
+            elif isinstance(arc, QueuedArc):
+                arc.take_up(self.clock())
+            else:
+                assert arc.consumer is not None
+                self.wake(arc.consumer)
+        return found

@@ -1,0 +1,168 @@
+"""Strategies of a flow's run: what users say, what they see, and how time is shared."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import penstock as pk
+from penstock.engines.local.shared import SharedExecution
+from penstock.errors import StreamError
+from penstock.model.batch import Batch
+
+COUNT = "SELECT k, count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s GROUP BY k"
+BOTH = "SELECT t, k FROM s WHERE k = 0 UNION ALL SELECT t, v FROM s WHERE k = 1"
+ROWS = [{"t": t, "k": t % 2, "v": t} for t in range(40)]
+STRATEGIES: list[Any] = ["dfs", "bfs", "round_robin", pk.dfs(batch=3)]
+
+
+class Tap:
+    """A source that gives what it is told to."""
+
+    def __init__(self) -> None:
+        self.items: deque[Any] = deque()
+
+    def poll(self) -> Any:
+        return self.items.popleft() if self.items else pk.IDLE
+
+
+def flow(source: Any) -> pk.Flow:
+    return pk.Flow().stream("s", source, time="t", schema="t bigint, k bigint, v bigint", progress=pk.bounded(2))
+
+
+def results(counts: list[Any], both: list[Any]) -> tuple[Any, Any]:
+    by_window = {(row["window_end"], row["k"]): row["n"] for row in counts}
+    return by_window, sorted((row["t"], row["k"]) for row in both)
+
+
+DUE = ({(end, k): 5 for end in (10, 20, 30, 40) for k in (0, 1)}, [(t, 0 if t % 2 == 0 else t) for t in range(40)])
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_results_are_the_same_by_every_strategy(strategy: Any) -> None:
+    made = flow(iter(ROWS))  # live: what has come by the time is a burst
+    counts: list[Any] = []
+    both: list[Any] = []
+    run = made.start({made.query(COUNT, name="n"): counts, made.query(BOTH, name="both"): both}, strategy=strategy)
+    assert run.wait(60)
+    assert run.strategy == str(strategy)
+    assert results(counts, both) == DUE
+
+
+def test_the_strategy_is_changed_while_it_runs() -> None:
+    tap = Tap()
+    made = flow(tap)
+    counts: list[Any] = []
+    both: list[Any] = []
+    run = made.start({made.query(COUNT, name="n"): counts, made.query(BOTH, name="both"): both})
+    for at, row in enumerate(ROWS):
+        tap.items.append(row)
+        run.process_available()
+        if at % 7 == 3:
+            run.strategy = STRATEGIES[at % 4]  # type: ignore[assignment]
+        if at % 5 == 2:
+            run.use(STRATEGIES[at % 3], "both")
+    tap.items.append(pk.END)
+    assert run.wait(60)
+    assert results(counts, both) == DUE
+
+
+def test_the_table_is_printed_with_what_its_states_are() -> None:
+    made = flow([])
+    run = made.start({made.query("SELECT t, v + 1 AS w FROM s WHERE k = 0", name="q"): []})
+    assert run.wait(60)
+    assert run.table().splitlines() == [
+        "state  Pred  Succ  Transition",
+        "σ      -     Σ1    DFS-Source",
+        "Σ1     σ     Σ2    DFS-NOS",
+        "Σ2     Σ1    -     DFS-Sink",
+        "",
+        "σ = Source s (time t, bounded(2))",
+        "Σ1 = Select (k = 0)",
+        "Σ2 = Project t, (v + 1) AS w",
+    ]
+
+
+def test_what_is_wrong_is_refused_before_anything_runs() -> None:
+    made = flow([])
+    query = made.query(COUNT, name="n")
+    with pytest.raises(StreamError, match="There is no such execution strategy"):
+        made.start({query: []}, strategy="depth")
+    run = made.start({query: []})
+    with pytest.raises(StreamError, match="There is no such execution strategy"):
+        run.strategy = "depth"
+    with pytest.raises(StreamError) as told:
+        run.use("bfs", "m")
+    assert (told.value.what, told.value.got, told.value.hint) == ("There is no such query.", "m", "running: n")
+    assert run.strategy == "dfs"
+
+
+@pytest.mark.parametrize("wrong", [3, {"n": 0}, {"n": -1.0}, {"n": "3"}, {"n": True}, {"n": float("inf")}])
+def test_wrong_weights_are_refused(wrong: Any) -> None:
+    made = flow([])
+    with pytest.raises(StreamError) as told:
+        made.start({made.query(COUNT, name="n"): []}, weights=wrong, name="r")
+    error = told.value
+    assert error.what == "Weights are numbers above zero, by query."
+    assert (error.where, error.got, error.hint) == ("r", repr(wrong), "{'alarms': 3, 'report': 1}")
+
+
+class Clock:
+    """Seconds that pass when somebody works."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def shared(weights: dict[str, float], costs: dict[str, float], seconds: float) -> dict[str, float]:
+    """The share of the time that each query has, where a row of each costs so many seconds."""
+    clock = Clock()
+    made = pk.Flow()
+    for name, cost in costs.items():
+
+        def work(value: int, cost: float = cost) -> int:
+            clock.now += cost
+            return value
+
+        made.stream(name, [], time="t", schema="t bigint, v bigint")
+        made.function(f"work_{name}", work, "bigint")
+    plans = {name: made.query(f"SELECT t, work_{name}(v) AS w FROM {name}").plan for name in costs}
+    run = SharedExecution(made.catalog, plans)
+    run.stopwatch = clock
+    run.weigh(weights)
+
+    def endless(name: str) -> Iterator[Any]:
+        schema = run.graph.sources[name][0].operator.schema
+        return (Batch(schema, [(t, t)]) for t in range(1_000_000))
+
+    openers = {name: lambda name=name: endless(name) for name in costs}
+    for _ in run.run(openers, stopped=lambda: clock.now >= seconds):
+        pass
+    assert run.shares is not None
+    spent = {query: run.shares.spent[at] for at, (_, queries) in enumerate(run.components()) for query in queries}
+    return {query: own / sum(spent.values()) for query, own in spent.items()}
+
+
+@pytest.mark.parametrize("costs", [{"a": 0.001, "b": 0.001}, {"a": 0.001, "b": 0.007}, {"a": 0.03, "b": 0.002}])
+def test_time_is_shared_by_weight_whatever_a_row_costs(costs: dict[str, float]) -> None:
+    found = shared({"a": 3.0, "b": 1.0}, costs, 5.0)
+    assert found["a"] == pytest.approx(0.75, rel=0.1)
+    assert found["b"] == pytest.approx(0.25, rel=0.1)
+
+
+def test_a_component_that_has_nothing_to_do_leaves_its_time_to_others() -> None:
+    made = pk.Flow()
+    for name in "ab":
+        made.stream(name, [], time="t", schema="t bigint, v bigint")
+    run = SharedExecution(made.catalog, {name: made.query(f"SELECT t, v FROM {name}").plan for name in "ab"})
+    run.weigh({"a": 1000.0})
+    schema = run.graph.sources["b"][0].operator.schema
+    openers: dict[str, Any] = {"a": lambda: iter(()), "b": lambda: (Batch(schema, [(t, t)]) for t in range(500))}
+    rows = [row for _, item in run.run(openers) if isinstance(item, Batch) for row in item.rows]
+    assert len(rows) == 500
