@@ -24,6 +24,7 @@ from penstock.plan.nodes import (
     MultiJoin,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -49,7 +50,7 @@ def naming(node: Node) -> tuple[str, ...]:
     match node:
         case Project():
             return tuple(name for name, _ in node.columns)
-        case Join() | Lookup() | Unnest():
+        case Join() | Lookup() | Unnest() | Pattern():
             return node.names
         case MultiJoin():
             return node.fields.names
@@ -103,6 +104,12 @@ def _over(node: Node, inputs: list[Node], below: Sequence[Names], own: tuple[str
             return _join(node, inputs, below, own)
         case MultiJoin():
             return _multi_join(node, inputs, below, own)
+        case Pattern():
+            keys = tuple(
+                replace(key, columns=tuple(names[name] for names, name in zip(below, key.columns, strict=True)))
+                for key in node.keys
+            )
+            return replace(node, steps=tuple(inputs), keys=keys, names=own)
         case Lookup():
             return _lookup(node, inputs[0], below[0], own)
         case RowNumber():
