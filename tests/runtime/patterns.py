@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, Row
+from penstock.model.progress import bounded
 from penstock.plan.nodes import Source
-from tests.runtime.joins import JoinCase
+from tests.runtime.joins import PROGRESS, JoinCase
 
 MODES = ["RECENT", "CHRONICLE", "CONTINUOUS", "CUMULATIVE"]
 CONDITIONS = ["{0}.v > 0", "{0}.k <> 'b'", "{0}.d >= 0", "{0}.v IS NULL OR {0}.v < 5", "{0}.k = 'a'"]
-KEYS = ["", "", "k", "v", "d", "at", "k, v"]
+KEYS = ["", "", "", "k", "k", "v", "d", "at", "k, v"]
 
 
 @st.composite
@@ -23,8 +24,8 @@ def pattern_queries(draw: st.DrawFn, modes: list[str] | None = None) -> str:
     coming = [name for name, absent in zip(names, negated, strict=True) if not absent]
     streams = [draw(st.sampled_from("AB")) for _ in names]
     steps = [f"{'NOT ' * no}{stream} AS {name}" for no, stream, name in zip(negated, streams, names, strict=True)]
-    within = draw(st.sampled_from([2, 5, 9, 30]))
-    where = [draw(st.sampled_from(CONDITIONS)).format(name) for name in names if draw(st.integers(0, 2)) == 0]
+    within = draw(st.sampled_from([3, 6, 12, 30]))
+    where = [draw(st.sampled_from(CONDITIONS)).format(name) for name in names if draw(st.integers(0, 3)) == 0]
     keys = [key for key in draw(st.sampled_from(KEYS)).split(", ") if key]
     grouped = bool(keys) and draw(st.booleans())
     if not grouped:
@@ -47,6 +48,38 @@ def pattern_queries(draw: st.DrawFn, modes: list[str] | None = None) -> str:
         chosen.append(f"count(*) AS n, max({last}.v) AS m [RANGE 4, SLIDE 2, WA {last}.ts]")
     what = draw(st.sampled_from(chosen))
     return f"SELECT {what} FROM SEQ({', '.join(steps)}){partition}{over} MODE {mode}{condition}"
+
+
+@st.composite
+def followed_rows(draw: st.DrawFn) -> list[Row]:
+    """Rows of few keys, near enough in time and number that some follow others; some are of one time."""
+    values = st.tuples(
+        st.sampled_from(["a", "a", "a", "b", "c", None]),
+        st.sampled_from([1, 1, 2, 5, 0, None]),
+        st.sampled_from([0.0, -0.0, float("nan"), 1.5, None]),
+        st.sampled_from([0, 0, 60_000_000, None]),
+    )
+    steps = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=4, max_size=16))
+    reached, made = 0, []
+    for step, behind in steps:
+        reached += step
+        row = (max(reached - behind, 0), *draw(values))
+        made.append((*row[:3], None, None) if row[1] == "c" and draw(st.booleans()) else row)
+    return made
+
+
+@st.composite
+def pattern_cases(draw: st.DrawFn, modes: list[str] | None = None) -> JoinCase:
+    """A pattern, and how rows arrive; most are not late."""
+    batches: list[tuple[str, list[Row]]] = []
+    left = {name: draw(followed_rows()) for name in "AB"}
+    while any(left.values()):
+        name = draw(st.sampled_from([n for n, own in left.items() if own]))
+        size = draw(st.integers(1, 6))
+        batches.append((name, left[name][:size]))
+        del left[name][:size]
+    how = st.sampled_from([bounded(4), bounded(4), bounded(9), *PROGRESS])
+    return JoinCase(draw(pattern_queries(modes)), (draw(how), draw(how)), batches)
 
 
 def inputs_of(case: JoinCase, form: str = "rows") -> list[tuple[str, Batch]]:

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from penstock.model.elements import Punctuation
 from penstock.operators.patterns.seq import SeqOperator
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
-from tests.runtime.joins import JoinCase, join_cases, run
-from tests.runtime.patterns import MODES, inputs_of, pattern_queries
+from tests.runtime.joins import JoinCase, run
+from tests.runtime.patterns import MODES, inputs_of, pattern_cases
 
-cases = join_cases(pattern_queries())
+cases = pattern_cases()
 
 
 @pytest.mark.parametrize("mode", MODES)
 @given(data=st.data(), form=st.sampled_from(["rows", "arrow"]))
 def test_the_tdb_is_the_oracles(mode: str, data: st.DataObject, form: str) -> None:
-    case = data.draw(join_cases(pattern_queries([mode])))
+    case = data.draw(pattern_cases([mode]))
     execution = case.execution()
     outputs = run(execution, inputs_of(case, form))
     expected = case.outcome()

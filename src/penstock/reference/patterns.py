@@ -14,7 +14,7 @@ first. Of all sequences of a key,
   of which no row is before the last row that was taken so.
 
 A sequence that ends with a negated step comes out if no row of that is after its last row and not after `within` since
-its first; it is at that time.
+its first, or the first of those that were collected; it is at that time.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class _Group:
             last = [times[-1]]
             if self.node.ends_with_nothing:
                 assert self.node.within is not None
-                last = [times[0] + self.node.within]
+                first = min(self.steps[0][each[0]][0] for each in sequence)
+                last = [first + self.node.within]
                 if any(times[-1] < time <= last[0] for time in self.forbidden[-1]):
                     continue
             made: list[Any] = []
