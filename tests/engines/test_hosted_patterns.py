@@ -20,8 +20,8 @@ QUERIES = {
     "recent": "SELECT x.v, y.v AS w, y.ts FROM SEQ(a AS x, b AS y) WHERE x.k = y.k",
     "chronicle": "SELECT x.v, y.v AS w, y.ts FROM SEQ(a AS x, b AS y) PARTITION BY k OVER [9 PRECEDING y] "
     "MODE CHRONICLE",
-    "of one stream": "SELECT x.v, y.v AS w, z.ts FROM SEQ(a AS x, a AS y, a AS z) OVER [20 PRECEDING z] MODE CONTINUOUS "
-    "WHERE x.k = y.k AND y.k = z.k AND x.v < 2 AND y.v > 1",
+    "of one stream": "SELECT x.v, y.v AS w, z.ts FROM SEQ(a AS x, a AS y, a AS z) OVER [20 PRECEDING z] MODE "
+    "CONTINUOUS WHERE x.k = y.k AND y.k = z.k AND x.v < 2 AND y.v > 1",
     "in one place": "SELECT x.v, y.v AS w FROM SEQ(a AS x, NOT b AS n, b AS y) OVER [9 PRECEDING y] MODE CUMULATIVE "
     "WHERE n.v = 3 AND y.v <> 3",
     "nothing": "SELECT x.v, x.ts FROM SEQ(a AS x, NOT b AS y) OVER [6 FOLLOWING x] WHERE x.k = y.k",

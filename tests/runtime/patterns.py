@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import strategies as st
 
 from penstock.model.batch import Batch, Row
@@ -29,7 +31,7 @@ def pattern_queries(draw: st.DrawFn, modes: list[str] | None = None) -> str:
     keys = [key for key in draw(st.sampled_from(KEYS)).split(", ") if key]
     grouped = bool(keys) and draw(st.booleans())
     if not grouped:
-        where += [f"{one}.{key} = {other}.{key}" for key in keys for one, other in zip(names, names[1:], strict=False)]
+        where += [f"{one}.{key} = {other}.{key}" for key in keys for one, other in pairwise(names)]
     over = f" OVER [{within} FOLLOWING x0]"
     if not negated[-1]:
         over = draw(st.sampled_from([over, f" OVER [{within} PRECEDING {coming[-1]}]", "", " unlimited"]))

@@ -251,7 +251,14 @@ def follow(
         case WindowAggregate(input=below) if instants and (at := _instant(node, wanted)) is not None:
             return down(below, at, path=(*path, 0))
         case (
-            WindowAggregate() | GroupAggregate() | Distinct() | Join() | MultiJoin() | RowNumber() | Conflate() | Pattern()
+            WindowAggregate()
+            | GroupAggregate()
+            | Distinct()
+            | Join()
+            | MultiJoin()
+            | RowNumber()
+            | Conflate()
+            | Pattern()
         ) if plainly and not isinstance(wanted, Column):
             return None
         case Conflate(key=key) if not columns_in(wanted) <= set(key):

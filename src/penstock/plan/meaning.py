@@ -137,11 +137,9 @@ def _wordless(node: Node, own: Known, below: Sequence[Places]) -> tuple[Any, Pla
             said = [canonical(node.apart), canonical(node.columns), types, _places(node)[str(node.schema.time)]]
             return ["MultiJoin", on, equal, said, conditions, node.last], _places(node)
         case Pattern():
-            keys = [
-                [[names[name] for names, name in zip(below, key.columns, strict=True)], key.is_group]
-                for key in node.keys
-            ]
-            return ["Pattern", list(node.negated), node.context, keys, node.within], _places(node)
+            keyed = [[names[name] for names, name in zip(below, each, strict=True)] for each in node.equal]
+            groups = [key.is_group for key in node.keys]
+            return ["Pattern", list(node.negated), node.context, keyed, groups, node.within], _places(node)
         case Lookup():
             return _looked_up(node, below[0])
         case RowNumber():

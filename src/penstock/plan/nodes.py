@@ -31,8 +31,8 @@ from penstock.plan.update_nodes import Conflate, Newest
 
 __all__ = [
     "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Conflate", "Distinct", "Ends", "GroupAggregate", "Join", "Lookup",
-    "Merge", "MultiJoin", "Nary", "Newest", "Node", "NumberRows", "Pattern", "Project", "RowNumber", "Select", "Settle", "Source",
-    "Unary", "Union", "Unnest", "WindowAggregate", "window_fields",
+    "Merge", "MultiJoin", "Nary", "Newest", "Node", "NumberRows", "Pattern", "Project", "RowNumber", "Select", "Settle",
+    "Source", "Unary", "Union", "Unnest", "WindowAggregate", "window_fields",
 ]  # fmt: skip
 ROW_NUMBER = "row_num"
 

@@ -14,7 +14,7 @@ Which rows go together is the *context* (Snoop's word):
 - *continuous*: each row of the first step begins a sequence of its own, which goes on with the first row of the next
   step that comes after it, and so on. A row may go on with many sequences.
 - *cumulative*: a row of the last step takes with it all rows of the other steps that take part in some sequence which
-  it ends; then all rows before it are used up. Columns of the other steps are arrays, in the order of the rows.
+  it ends; then all rows up to its time are used up. Columns of the other steps are arrays, in the order of the rows.
 
 A *negated* step between two others must have no row in between: one ends what waits for the next step, and what has
 ended does not begin again. After the last step it says that none comes until `within` has passed since the first: such

@@ -9,10 +9,11 @@ starts the next stage. Branches
 of a union need not meet, so each keeps the spreading that it has; one that is a stage or more behind is cut off, and
 its rows go to the union's stage wherever they are.
 
-A join or a pattern needs all of its inputs spread alike, each by its own columns of those that are to be equal. It joins the stage
-of the input that is further on, and of both if they are in the same one, if one of these pairs of columns can be
-followed there on both sides; an input that is behind is sent there by the same pairs. If none can, both inputs are cut
-off. Times of which one is always as much later than the other are equal, too, and are gone by where no columns are.
+A join or a pattern needs all of its inputs spread alike, each by its own columns of those that are to be equal. It
+joins the stage of the input that is further on, and of both if they are in the same one, if one of these pairs of
+columns can be followed there on both sides; an input that is behind is sent there by the same pairs. If none can, both
+inputs are cut off. Times of which one is always as much later than the other are equal, too, and are gone by where no
+columns are.
 Where nothing is to be equal all pairs must be looked at in one place, and only that is done there.
 
 Before an exchange to an aggregate, rows are brought down to partials of their panes, by whoever sends them. So one

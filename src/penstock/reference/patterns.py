@@ -11,7 +11,7 @@ first. Of all sequences of a key,
 - continuous follows each row of the first step to the very next row of the second, from there to the next of the third,
   and so on; where one of these is no link, or comes too late, there is none;
 - cumulative goes through the rows of the last step in order, and takes all rows of all sequences that the row ends and
-  of which no row is before the last row that was taken so.
+  of which all rows are after the last row of the last step that took any.
 
 A sequence that ends with a negated step comes out if no row of that is after its last row and not after `within` since
 its first, or the first of those that were collected; it is at that time.
@@ -170,7 +170,7 @@ class _Group:
             ended = [
                 each
                 for each in everything
-                if each[-1] == place and (since is None or self.steps[0][each[0]][0] >= since)
+                if each[-1] == place and (since is None or self.steps[0][each[0]][0] > since)
             ]
             if ended:
                 found.append(ended)

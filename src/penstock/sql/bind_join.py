@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
 from sqlglot import exp
 
 from penstock.model.schema import BOOLEAN

@@ -63,6 +63,7 @@ class _PatternBinder:
         """Lengths of time that bound the pattern."""
 
     def bind(self, where: exp.Expr | None) -> tuple[Scope, list[Expression]]:
+        self._check_order()
         self.keys.of_partition(self.reading.parts(self.tree, "partition"))
         own, rest = self._sorted(where)
         steps = [self._chosen(operand, asked) for operand, asked in zip(self.operands, own, strict=True)]
@@ -111,6 +112,16 @@ class _PatternBinder:
                     got=f"{first.time} {first[first.time].type} and {own.time} {own[own.time].type}",
                     hint="declare the streams with the same kind of time",
                 )  # fmt: skip
+
+    def _check_order(self) -> None:
+        """An order that is written is that of the time."""
+        order = self.reading.part(self.tree, "order")
+        time = str(self.operands[0].node.schema.time)
+        if order is not None and self.reading.name(order).lower() != time.lower():
+            raise self.error(
+                "A pattern goes by the time of its stream.", order, got=f"ORDER BY {shown(order)}",
+                hint=f"ORDER BY {time}",
+            )  # fmt: skip
 
     # WHERE
 
@@ -242,7 +253,7 @@ class _PatternBinder:
             raise self.error(
                 "The length does not fit the time of the steps.", part, got=str(over.span), hint=f"give {by}"
             )
-        return ticks
+        return ticks - over.is_less
 
 
 def _conditions(tree: exp.Expr, reading: Reading) -> Iterator[exp.Expr]:

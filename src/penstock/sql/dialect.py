@@ -26,7 +26,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import QueryError
 from penstock.sql.aggregate_names import OWN_NODES
 from penstock.sql.clause import CLAUSE, OPENING, ClauseNode, ClauseReader, column_of
-from penstock.sql.pattern_syntax import PatternParser
+from penstock.sql.match_recognize import MatchParser
 from penstock.sql.window_names import WHAT_TO_WRITE
 
 E = TypeVar("E", bound=exp.Expr)
@@ -61,7 +61,7 @@ class PenstockDialect(Spark):
         """Paths into JSON are refused later, so nobody is told here what is wrong with one."""
         return path
 
-    class Parser(PatternParser):
+    class Parser(MatchParser):
         """Reads window clauses and patterns, and marks every node with a place."""
 
         FUNCTIONS = {n: SparkParser.FUNCTIONS[n] for n in _FUNCTIONS}  # noqa: RUF012
@@ -117,6 +117,8 @@ class PenstockDialect(Spark):
                 return self._parse_windows_of_table()
             table: exp.Expr | None
             table = self._parse_pattern() if self._is_pattern() else super()._parse_table(*args, **options)
+            if table is not None and self._is_match():
+                table = self._parse_match_of(table)
             clause = self._parse_clause(after_stream=True) if table is not None else None
             if table is not None and clause is not None:
                 table.set(CLAUSE, clause)

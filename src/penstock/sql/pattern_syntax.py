@@ -28,7 +28,7 @@ _DIRECTIONS = ("PRECEDING", "FOLLOWING")
 class PatternNode(exp.Expression):
     """A pattern in a syntax tree."""
 
-    arg_types = {"steps": True, "partition": False, "over": False, "mode": False}  # noqa: RUF012
+    arg_types = {"steps": True, "partition": False, "over": False, "mode": False, "order": False}  # noqa: RUF012
 
 
 class StepNode(exp.Expression):
@@ -50,6 +50,8 @@ class Over:
     span: Span | None
     direction: str
     step: str
+    is_less: bool = False
+    """Whether that long is too long."""
 
 
 class PatternParser(SparkParser):

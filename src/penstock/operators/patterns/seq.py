@@ -144,7 +144,7 @@ class SeqOperator(Operator):
                     self._await(slot, key, found)
                 else:
                     out.append(self._result(found))
-        if port != steps.last and steps.is_recent:
+        if (port == steps.last) != steps.is_recent:  # versions that are passed; what is used up at one time
             slot.visit(time + 1, key)
         if port != steps.last and steps.within is not None:
             slot.visit(time + steps.within + 1, key)

@@ -17,11 +17,17 @@ from typing import Any
 from penstock.model.batch import Row
 from penstock.model.time import END_OF_TIME
 from penstock.operators.joins.tie_order import order_of
-from penstock.operators.patterns.contexts import CONTEXT_STATES, ContextState
+from penstock.operators.patterns.contexts import ContextState
+from penstock.operators.patterns.cumulative import Cumulative
+from penstock.operators.patterns.recent import Recent
 from penstock.operators.patterns.steps import Steps
+from penstock.operators.patterns.waiting import Chronicle, Continuous
 from penstock.operators.patterns.watch import Watch
 
 SLOTS = 64
+_CONTEXTS: dict[str, type[ContextState]] = {
+    "recent": Recent, "chronicle": Chronicle, "continuous": Continuous, "cumulative": Cumulative,
+}  # fmt: skip
 Key = tuple[Any, ...]
 Waiting = tuple[int, int, int, int, Key, Row]
 """A time, the turn of the step at that time, a number, the step, the key and the row."""
@@ -76,7 +82,7 @@ class Slot:
         found = self.keys.get(key)
         if found is None:
             steps = self.steps
-            context = CONTEXT_STATES[steps.context](steps.shape) if steps.shape.count > 1 else None
+            context = _CONTEXTS[steps.context](steps.shape) if steps.shape.count > 1 else None
             found = self.keys[key] = Kept(context, None if steps.trailing_within is None else self._watch())
         return found
 
