@@ -1,4 +1,4 @@
-"""The printed queries of the window-query thesis, and Stream Mill's example of patterns, on Spark in batch and as streams.
+"""The printed queries of the window-query thesis, and Stream Mill's patterns, on Spark in batch and as streams.
 
 A stream takes seconds per micro-batch, so those queries that differ from another only in their lengths are marked slow.
 """
