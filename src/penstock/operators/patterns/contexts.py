@@ -75,8 +75,8 @@ class ContextState(ABC):
         """Whether it is as if nothing had come."""
 
     @abstractmethod
-    def wakes(self) -> Iterable[int]:
-        """Values of `low` from which on something can be given up."""
+    def next_wake(self) -> int | None:
+        """The first value of `low` with which something can be given up; None if there is none."""
 
     @abstractmethod
     def to_plain(self) -> Any:

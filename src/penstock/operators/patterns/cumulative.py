@@ -7,7 +7,6 @@ for its nearest neighbour. A row of the last step costs all rows that are kept, 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
 from typing import Any
 
 from penstock.model.batch import Row
@@ -96,13 +95,13 @@ class Cumulative(ContextState):
         """Whether no rows are kept."""
         return self.used is None and not any(self.kept)
 
-    def wakes(self) -> Iterable[int]:
-        """When the longest time has passed since a row."""
+    def next_wake(self) -> int | None:
+        """When the longest time has passed since a row, or the time of the last result."""
+        wakes = [] if self.used is None else [self.used + 1]
         within = self.shape.within
-        if self.used is not None:
-            yield self.used + 1
         if within is not None:
-            yield from (time + within + 1 for rows in self.kept for time, _ in rows)
+            wakes += [rows[0][0] + within + 1 for rows in self.kept if rows]
+        return min(wakes, default=None)
 
     def to_plain(self) -> Any:
         """Rows and times."""

@@ -8,7 +8,6 @@ rows of the last step change nothing, so they may ask in any order, as long as a
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
 from typing import Any
 
 from penstock.model.batch import Row
@@ -74,14 +73,18 @@ class Recent(ContextState):
         """Whether there is no sequence."""
         return not self.versions and not any(self.latest)
 
-    def wakes(self) -> Iterable[int]:
-        """When the second version, or its first row, has passed."""
-        yield from (time + 1 for time in self.since[1:])
+    def next_wake(self) -> int | None:
+        """When the first version can no longer be asked for, or the time of a sequence is over."""
+        wakes = []
+        if len(self.since) > 1:
+            wakes.append(self.since[1] + 1)
+        elif self.versions and self.versions[0] is None:
+            wakes.append(self.since[0] + 1)
         within = self.shape.within
-        if self.versions and self.versions[0] is None:
-            yield self.since[0] + 1
         if within is not None:
-            yield from (chain.first + within + 1 for chain in (*self.versions, *self.latest) if chain is not None)
+            known = (*self.versions[:1], *self.latest)
+            wakes += [chain.first + within + 1 for chain in known if chain is not None]
+        return min(wakes, default=None)
 
     def to_plain(self) -> Any:
         """Rows of sequences, with the times since which they are."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import chain as joined
+from operator import itemgetter
 from typing import Any
 
 from penstock.model.batch import Batch, Row
@@ -34,6 +35,8 @@ from penstock.operators.patterns.slot import Key, Slot, slot_of
 from penstock.operators.patterns.steps import Steps
 
 HEAD = "head"
+KNOWN = 65_536
+"""Of so many keys it is remembered where they belong; it is no state."""
 Heads = tuple[int, int, int, int]
 
 
@@ -55,6 +58,7 @@ class SeqOperator(Operator):
         super().__init__(schema)
         self.steps, self.ports = steps, len(steps.steps)
         self.passed_on = BoundMemory()
+        self._known: dict[Any, tuple[Key | None, int]] = {}
         self._made: Callable[[Chain], Row] = _collected if steps.context == "cumulative" else _flat
 
     def process(self, port: int, batch: Batch) -> Outputs:
@@ -62,11 +66,15 @@ class SeqOperator(Operator):
         steps, head = self.steps, self._head()
         touched: dict[int, Slot] = {}
         time_at, takes_turn = steps.times[port], port in steps.turns and not steps.is_single
+        key_of, known = itemgetter(*steps.steps[port].keys) if steps.steps[port].keys else _no_key, self._known
         for row in batch.rows:
-            key = steps.key(port, row)
+            own = key_of(row)
+            found = known.get(own)
+            if found is None:
+                found = self._place(own, port, row)
+            key, number = found
             if key is None:
                 continue
-            number = slot_of(key)
             slot = touched.get(number)
             if slot is None:
                 slot = touched[number] = self._slot(number)
@@ -109,14 +117,21 @@ class SeqOperator(Operator):
         if bound > MIN_TICK and self.passed_on.advance(self.pages, bound):
             yield self.output_bound(bound)
 
+    def _place(self, own: Any, port: int, row: Row) -> tuple[Key | None, int]:
+        """The key of a row and its slot, which are known from then on for all that have the same values there."""
+        key = self.steps.key(port, row)
+        if len(self._known) >= KNOWN:
+            self._known.clear()
+        found = self._known[own] = (key, 0 if key is None else slot_of(key))
+        return found
+
     # What rows come to
 
     def _settle(self, slot: Slot, head: Head, cuts: dict[int, int], out: list[Row]) -> None:
         """Everything that is certain now."""
         steps = self.steps
-        for together in slot.ready(cuts):
-            for time, _, _, port, key, row in together:
-                self._turn(slot, port, time, key, row, out)
+        for time, _, _, port, key, row in slot.ready(cuts):
+            self._turn(slot, port, time, key, row, out)
         low, until = slot.low(steps.low(head.bounds)), steps.trailing_bound(head.bounds)
         while slot.deadlines and slot.deadlines[0][0] < until:
             key = slot.deadlines[0][2]
@@ -134,7 +149,8 @@ class SeqOperator(Operator):
         place = steps.places.get(port)
         if place != 0 and key not in slot.keys:  # there is nothing that it could follow, or end
             return
-        context = slot.of(key).context
+        kept = slot.of(key)
+        context = kept.context
         assert context is not None
         if place is None:
             context.forbid(steps.gaps[port], time)
@@ -144,13 +160,10 @@ class SeqOperator(Operator):
                     self._await(slot, key, found)
                 else:
                     out.append(self._result(found))
-        if (port == steps.last) != steps.is_recent:  # versions that are passed; what is used up at one time
-            slot.visit(time + 1, key)
-        if port != steps.last and steps.within is not None:
-            slot.visit(time + steps.within + 1, key)
-        kept = slot.keys[key]
-        if context.is_empty() and (kept.watch is None or kept.watch.is_empty()):
+        if kept.is_empty:
             del slot.keys[key]
+        else:
+            slot.schedule(key, kept)
 
     @staticmethod
     def _await(slot: Slot, key: Key, chain: Chain) -> None:
@@ -162,10 +175,13 @@ class SeqOperator(Operator):
 
     def _forbid(self, slot: Slot, key: Key, time: int, head: Head) -> None:
         """What must not come after the last step has come."""
-        watch, low = slot.of(key).watch, slot.low(self.steps.low(head.bounds))
-        assert watch is not None
-        watch.forbid(time, low)
-        slot.visit(time, key)
+        kept, low = slot.of(key), slot.low(self.steps.low(head.bounds))
+        assert kept.watch is not None
+        kept.watch.forbid(time, low)
+        if kept.is_empty:
+            del slot.keys[key]
+        else:
+            slot.schedule(key, kept)
 
     def _result(self, chain: Chain) -> Row:
         if self.steps.trailing_within is None:
@@ -225,3 +241,8 @@ def _collected(chain: Chain) -> Row:
     """The columns of all steps: of all but the last, what their rows have, as arrays."""
     *before, last = chain.rows
     return tuple(joined((values for rows in before for values in zip(*rows, strict=True)), last))
+
+
+def _no_key(row: Row) -> tuple[()]:
+    """All rows are of one key."""
+    return ()

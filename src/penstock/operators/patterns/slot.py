@@ -1,14 +1,15 @@
 """A slot of keys: their rows that wait for their turn, and what is kept of each key.
 
 Keys are spread over slots by a hash, each a page, so that what a batch or a bound touches is a few pages, and not one
-of all keys. A slot has heaps: rows of all steps but the last, by time; those of the last step; keys by the time from
-which on something of theirs can be given up; and keys by the deadlines of sequences that wait for something not to
-come. Heaps follow from the rest, but for the rows.
+of all keys. A slot has rows in the order in which it will be their turn: those of all steps but the last, and those of
+the last step. And it has heaps: of keys by the first time with which something of theirs can be given up, each once;
+and of keys by the deadlines of sequences that wait for something not to come. Heaps follow from what is kept.
 """
 
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right, insort
 from collections.abc import Iterator
 from decimal import Decimal
 from heapq import heapify, heappop, heappush
@@ -25,6 +26,8 @@ from penstock.operators.patterns.waiting import Chronicle, Continuous
 from penstock.operators.patterns.watch import Watch
 
 SLOTS = 64
+FEW = 8
+"""So many new rows are put in one by one."""
 _CONTEXTS: dict[str, type[ContextState]] = {
     "recent": Recent, "chronicle": Chronicle, "continuous": Continuous, "cumulative": Cumulative,
 }  # fmt: skip
@@ -44,11 +47,13 @@ def slot_of(key: Key) -> int:
 class Kept:
     """What is kept of one key."""
 
-    __slots__ = ("context", "watch")
+    __slots__ = ("context", "wake", "watch")
 
     def __init__(self, context: ContextState | None, watch: Watch | None) -> None:
         """Where every row is a sequence there is no context; where nothing must not come after it, no watch."""
         self.context, self.watch = context, watch
+        self.wake: int | None = None
+        """When it will be looked at again."""
 
     def forget(self, low: int) -> bool:
         """Give up what is of no use any more; whether nothing is left."""
@@ -56,7 +61,18 @@ class Kept:
             self.context.forget(low)
         if self.watch is not None:
             self.watch.forget(low)
+        return self.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is as if nothing had come."""
         return (self.context is None or self.context.is_empty()) and (self.watch is None or self.watch.is_empty())
+
+    def next_wake(self) -> int | None:
+        """The first time with which something can be given up."""
+        first = None if self.context is None else self.context.next_wake()
+        second = None if self.watch is None else self.watch.next_wake()
+        return first if second is None else second if first is None else min(first, second)
 
 
 class Slot:
@@ -70,12 +86,15 @@ class Slot:
         self.keys: dict[Key, Kept] = {}
         self.visits: list[tuple[int, int, Key]] = []
         self.deadlines: list[tuple[int, int, Key]] = []
+        self._new_rows: list[Waiting] = []
+        self._new_lasts: list[Waiting] = []
         self._number = 0
 
     def wait(self, port: int, time: int, key: Key, row: Row) -> None:
-        """Let a row wait for its turn."""
-        heap = self.lasts if port == self.steps.last else self.rows
-        heappush(heap, (time, self.steps.turns[port], self._next(), port, key, row))
+        """Let a row wait for its turn, from the next time on that `ready` is asked."""
+        new = self._new_lasts if port == self.steps.last else self._new_rows
+        self._number += 1
+        new.append((time, self.steps.turns[port], self._number, port, key, row))
 
     def of(self, key: Key) -> Kept:
         """What is kept of a key."""
@@ -90,41 +109,35 @@ class Slot:
         assert self.steps.trailing_within is not None
         return Watch(self.steps.trailing_within)
 
-    def visit(self, at: int, key: Key) -> None:
-        """Look at a key again when `low` has come so far."""
-        heappush(self.visits, (at, self._next(), key))
+    def schedule(self, key: Key, kept: Kept) -> None:
+        """Look at a key again when something of it can be given up."""
+        wake = kept.next_wake()
+        if wake is not None and (kept.wake is None or wake < kept.wake):
+            kept.wake = wake
+            heappush(self.visits, (wake, self._next(), key))
 
     def await_deadline(self, at: int, key: Key) -> None:
         """Look at a key again when the deadline has passed."""
         heappush(self.deadlines, (at, self._next(), key))
 
-    def ready(self, cuts: dict[int, int]) -> Iterator[list[Waiting]]:
-        """Rows whose turn has come, in order: those of one step and time together, in the order of their columns.
+    def ready(self, cuts: dict[int, int]) -> Iterator[Waiting]:
+        """Rows whose turn has come, in order; of a step they have come if they are not after its cut."""
+        _merge(self.rows, self._new_rows)
+        _merge(self.lasts, self._new_lasts)
+        safe = min(cuts.values())
+        rows, lasts = _taken(self.rows, safe), _taken(self.lasts, safe)
+        yield from _by_columns(sorted(rows + lasts) if rows and lasts else rows or lasts)
+        while (first := self._first(cuts)) is not None:  # of the times that only some steps have passed
+            time, turn = first[0][:2]
+            count = next((n for n, each in enumerate(first) if each[:2] != (time, turn)), len(first))
+            together = first[:count]
+            del first[:count]
+            yield from _by_columns(together)
 
-        Of a step they have come if they are not after its cut.
-        """
-        while True:
-            heap = self._first_heap(cuts)
-            if heap is None:
-                return
-            time, turn = heap[0][:2]
-            together = [heappop(heap)]
-            while heap and heap[0][:2] == (time, turn):
-                together.append(heappop(heap))
-            if len(together) > 1:
-                together.sort(key=lambda each: order_of(each[5]))
-            yield together
-
-    def _first_heap(self, cuts: dict[int, int]) -> list[Waiting] | None:
-        """The heap with the row whose turn it is, if it has come."""
-        if not self.rows or (self.lasts and self.lasts[0][:2] < self.rows[0][:2]):
-            heaps = (self.lasts, self.rows)
-        else:
-            heaps = (self.rows, self.lasts)
-        for heap in heaps:
-            if heap and heap[0][0] <= cuts[heap[0][3]]:
-                return heap
-        return None
+    def _first(self, cuts: dict[int, int]) -> list[Waiting] | None:
+        """Those of the rows, or of the last step, whose turn it is, if it has come."""
+        able = [each for each in (self.rows, self.lasts) if each and each[0][0] <= cuts[each[0][3]]]
+        return min(able, key=lambda each: each[0][:2], default=None)
 
     def low(self, bound: int) -> int:
         """No row that is to come, or waits, is before this, given what is promised."""
@@ -133,10 +146,15 @@ class Slot:
     def tidy(self, low: int) -> None:
         """Give up what is of no use; drop deadlines that nothing waits for."""
         while self.visits and self.visits[0][0] <= low:
-            key = heappop(self.visits)[2]
+            at, _, key = heappop(self.visits)
             kept = self.keys.get(key)
-            if kept is not None and kept.forget(low):
+            if kept is None or kept.wake != at:
+                continue
+            kept.wake = None
+            if kept.forget(low):
                 del self.keys[key]
+            else:
+                self.schedule(key, kept)
         while self.deadlines and not self._is_awaited(*self.deadlines[0]):
             heappop(self.deadlines)
 
@@ -179,16 +197,55 @@ class Slot:
             key = steps.key(port, own)
             assert key is not None
             made.wait(port, own[steps.times[port]], key, own)
+        _merge(made.rows, made._new_rows)
+        _merge(made.lasts, made._new_lasts)
         for given, context, watch in data[1]:
             key = tuple(given)
             kept = made.of(key)
             if kept.context is not None:
                 kept.context.restore(context)
-                made.visits += [(at, made._next(), key) for at in kept.context.wakes()]
             if kept.watch is not None:
                 kept.watch = steps.watch(watch)
-                made.visits += [(at, made._next(), key) for at in kept.watch.wakes()]
                 made.deadlines += [(kept.watch.deadline(c), made._next(), key) for c in kept.watch.chains]
-        heapify(made.visits)
+            made.schedule(key, kept)
         heapify(made.deadlines)
         return made
+
+
+def _merge(waiting: list[Waiting], new: list[Waiting]) -> None:
+    """Put new rows where their turn is."""
+    if len(new) > FEW:
+        waiting += new
+        waiting.sort()
+    else:
+        for each in new:
+            insort(waiting, each)
+    new.clear()
+
+
+def _taken(waiting: list[Waiting], until: int) -> list[Waiting]:
+    """Take the rows out that are not after a time."""
+    if not waiting or waiting[0][0] > until:
+        return []
+    count = bisect_right(waiting, until, key=_time)
+    found = waiting[:count]
+    del waiting[:count]
+    return found
+
+
+def _by_columns(together: list[Waiting]) -> Iterator[Waiting]:
+    """Rows in order, those of one step, time and key by their columns."""
+    at, end = 0, len(together)
+    while at < end:
+        first, last = together[at], at + 1
+        while last < end and together[last][0] == first[0] and together[last][1] == first[1]:
+            last += 1
+        tied = together[at:last]
+        if last - at > 1 and len({each[4] for each in tied}) < last - at:
+            tied.sort(key=lambda each: order_of(each[5]))
+        yield from tied
+        at = last
+
+
+def _time(waiting: Waiting) -> int:
+    return waiting[0]

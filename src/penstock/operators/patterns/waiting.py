@@ -8,7 +8,6 @@ sequences that it goes on with.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from typing import Any
 
 from penstock.model.batch import Row
@@ -59,11 +58,12 @@ class Chronicle(ContextState):
         """Whether nothing waits."""
         return not any(self.waiting)
 
-    def wakes(self) -> Iterable[int]:
-        """When the bound on the time of a sequence has passed."""
+    def next_wake(self) -> int | None:
+        """When the time of a sequence is over."""
         within = self.shape.within
-        if within is not None:
-            yield from (chain.first + within + 1 for queue in self.waiting for chain in queue)
+        if within is None:
+            return None
+        return min((queue[0].first + within + 1 for queue in self.waiting if queue), default=None)
 
     def to_plain(self) -> Any:
         """Rows of sequences."""

@@ -7,7 +7,6 @@ need come in any order: times of rows are kept for sequences that are still to c
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable
 from typing import Any
 
 from penstock.operators.patterns.contexts import Chain, Shape
@@ -60,9 +59,9 @@ class Watch:
         """Whether it is as if nothing had come."""
         return not self.chains and not self.times
 
-    def wakes(self) -> Iterable[int]:
-        """Values of `low` from which on something can be given up."""
-        return self.times
+    def next_wake(self) -> int | None:
+        """The first value of `low` with which something can be given up; None if there is none."""
+        return self.times[0] if self.times else None
 
     def to_plain(self) -> Any:
         """Rows of sequences, and times."""
