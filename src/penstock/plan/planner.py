@@ -58,6 +58,7 @@ from penstock.plan.progressing import Wanted, wanted_above, wanted_below
 from penstock.plan.read_columns import read_below
 from penstock.plan.rules.multiway import candidates
 from penstock.plan.rules.narrow import narrowed
+from penstock.plan.rules.recent import recent_as_joins
 from penstock.plan.stages import Exchange, exchanges, why_uncut
 from penstock.plan.update_nodes import window_queue_below
 from penstock.plan.useful import EVERY, Useful, useful_below
@@ -146,9 +147,11 @@ def spark_streaming(
 def _joined(plan: Node, kept: Kept, *, staged: bool = False) -> Node:
     """The plan with joins as a tree or as one operator: what costs less, or what most of the state is of.
 
+    Patterns that are joins are among them (`rules.recent`).
+
     If it is `staged`, one operator in which nothing is equal in all would have all rows in one place; a tree has not.
     """
-    able = candidates(plan)
+    able = candidates(recent_as_joins(plan))
     if staged and not all(n.everywhere for n in able[0].walk() if isinstance(n, MultiJoin)) and not _is_asked_for(plan):
         able = [able[-1], *able[:-1]]
     if staged:  # joins of earlier releases were given columns in the order of their streams
@@ -235,7 +238,7 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, SORTED, "rows held until their window is complete, then sorted as columns")
         case Join(near=Latest()):
             kept = "of the right the latest rows of each key, of the left those that wait for the right's promise"
-            return Decision(runs, AS_OF_JOIN, kept)
+            return Decision(runs, AS_OF_JOIN, "; ".join(filter(None, [node.why, kept])))
         case Join():
             why = "rows by key and time on both sides, given up when punctuation allows"
             return Decision(runs, OA_JOIN, "; ".join(filter(None, [node.why, why, *_more(node)])))
