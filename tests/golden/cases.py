@@ -258,6 +258,7 @@ VALUES = "median(v) AS m, percentile(c, 0.9) AS p, mode(k) AS o, sum(DISTINCT c)
 BITS = "bit_and(v) AS a, bit_or(v) AS o, bit_xor(v) AS x, any(v > 5) AS y, every(d > 0) AS e, count_if(v > 3) AS n"
 DISTINCTS = "count(*) AS n, count(DISTINCT v) AS dv, count(DISTINCT d) AS dd, count(DISTINCT b) AS db, max(v) AS m"
 NEAR = "a.k = b.k AND b.d = a.d AND b.ts BETWEEN a.ts - 4 AND a.ts + 11 AND a.v <> b.v"
+SEQ = "OVER [30 PRECEDING c]"
 THREE = ("s a JOIN s b ON a.k = b.k AND b.ts BETWEEN a.ts - 4 AND a.ts + 9 "
          "JOIN s c ON c.k = b.k AND c.ts BETWEEN b.ts AND b.ts + 6 AND c.d < b.d")  # fmt: skip
 CASES = [
@@ -275,6 +276,26 @@ CASES = [
         "SELECT a.k, a.v, b.v, b.d FROM s a ASOF LEFT JOIN s b [ROWS 3] ON a.k = b.k AND a.ts > b.ts "
         "AND b.ts > a.ts - 30",
         form="arrow",
+    ),
+    Golden(
+        "seq-recent", "SELECT a.v, b.d, c.at FROM SEQ(s a, NOT s n, s b, s c) WHERE n.v = 5 AND b.v > 0", form="arrow"
+    ),
+    Golden(
+        "seq-chronicle",
+        "SELECT a.v, b.d, b.c FROM SEQ(s a, s b) PARTITION BY k, d OVER [60 PRECEDING b] MODE CHRONICLE",
+    ),
+    Golden(
+        "seq-continuous", f"SELECT a.v, c.b FROM SEQ(s a, s b, s c) {SEQ} MODE CONTINUOUS WHERE a.v < 3 AND c.v > 9"
+    ),
+    Golden(
+        "seq-cumulative",
+        f"SELECT a.v, b.day, c.b FROM SEQ(s a, s b, NOT s n, s c) {SEQ} MODE CUMULATIVE WHERE n.v = 3 AND c.v > 9",
+    ),
+    Golden("seq-nothing", "SELECT a.v, a.day FROM SEQ(s a, NOT s b) OVER [9 FOLLOWING a] WHERE a.k = b.k"),
+    Golden(
+        "seq-collected-nothing",
+        "SELECT a.v, b.v AS w FROM SEQ(s a, s b, NOT s c) OVER [40 FOLLOWING a] "
+        "MODE CUMULATIVE WHERE b.v > 9 AND c.v = 2",
     ),
     Golden("mjoin", f"SELECT /*+ MULTIWAY_JOIN */ a.k, a.v, b.v, c.v FROM {THREE}"),
     Golden("mjoin-arrow", f"SELECT /*+ MULTIWAY_JOIN */ a.k, a.v, b.v, c.v FROM {THREE}", form="arrow"),

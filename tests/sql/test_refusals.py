@@ -92,7 +92,7 @@ REFUSED = [
         "weeks",
     ),
     ("SELECT ^window, count(*) FROM clicks GROUP BY window(at, '5 minutes')", "window.start and window.end"),
-    ("SELECT * FROM orders MATCH_RECOGNIZE (ORDER BY ^ts PATTERN (A B) DEFINE A AS id > 1)", "join the stream with"),
+    ("SELECT * FROM orders MATCH_RECOGNIZE (ORDER BY ts PATTERN (A ^B) DEFINE A AS id > 1)", "X*?"),
     # Expressions
     ("SELECT id FROM orders WHERE ^item = 3", "CAST one of them"),
     ("SELECT id FROM clicks WHERE ^at > 3", "CAST one of them"),

@@ -25,6 +25,7 @@ from penstock.plan.nodes import (
     Newest,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -44,6 +45,7 @@ FEATURES = {
     "union": "bag union of streams (Meld)",
     "join": "joins of two streams by times that are near each other: inner, outer, semi and anti (OA-Join)",
     "as-of join": "ASOF JOIN, and [RANGE n ROWS] after a stream that is joined: the latest rows as of a row's time",
+    "pattern": "SEQ(a, b, …): rows that follow one another, RECENT, CHRONICLE, CONTINUOUS, CUMULATIVE; and NOT",
     "lookup": "joins of a stream with a table, flow.table: inner, left, semi and anti",
     "versioned lookup": "FOR SYSTEM_TIME AS OF a column of the stream: the version of a table's row that is valid then",
     "merge": "logical merge of replicas (LMerge)",
@@ -161,6 +163,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                     yield "paced conflation", node
                 if node.adaptive or node.policy in ("append", "shedding"):
                     yield "queue of all rows", node
+            case Pattern():
+                yield "pattern", node
             case Distinct():
                 yield "distinct", node
             case RowNumber():

@@ -27,6 +27,7 @@ from penstock.plan.nodes import (
     Merge,
     Newest,
     Node,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -79,6 +80,8 @@ def _reached(node: Node, greatest: int) -> _Reached | None:
             return _furthest([_reached(b, greatest) for b in branches])
         case Join(left=left, right=right) if node.on == (left.schema.time, right.schema.time):
             return _joined(node, _furthest([_reached(left, greatest), _reached(right, greatest)]))
+        case Pattern(steps=steps, within=within):
+            return _followed(node, _furthest([_reached(step, greatest) for step in steps]), within)
         case Merge(branches=branches, elements=False, lag=lag):
             found = _furthest([_reached(b, greatest) for b in branches])
             if found is None:
@@ -117,6 +120,14 @@ def _joined(node: Join, found: _Reached | None) -> _Reached | None:
     waits_left = node.keeps_left or not node.is_of_pairs or isinstance(node.near, Latest)
     behind = found.behind + max(after if waits_left else 0, before if node.keeps_right else 0)
     return _Reached(found.time, behind, max(found.needed, end + found.behind))
+
+
+def _followed(node: Pattern, found: _Reached | None, within: int | None) -> _Reached | None:
+    """Sequences that have come are out once the bound has passed the last row, and what must not come after it."""
+    if found is None:
+        return None
+    time = found.time + (within or 0) if node.ends_with_nothing else found.time
+    return _Reached(time, found.behind, max(found.needed, time + 1 + found.behind))
 
 
 def _furthest(found: Sequence[_Reached | None]) -> _Reached | None:

@@ -19,6 +19,7 @@ from penstock.plan.nodes import (
     Merge,
     Newest,
     Node,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -53,6 +54,8 @@ def _above(node: Node, latest: int) -> int | None:
     match node:
         case Select() | Lookup() | Unnest() | Union() | Distinct() | Merge() | Newest() | Conflate():
             return latest
+        case Pattern(within=int() as within, context="recent" | "continuous"):
+            return latest + within
         case Project():
             return latest if node.keeps_time else None
         case (

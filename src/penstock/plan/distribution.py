@@ -29,6 +29,7 @@ from penstock.plan.nodes import (
     MultiJoin,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -90,6 +91,9 @@ def needed(node: Node) -> Distribution:
         case MultiJoin():
             members = [(0, columns[0]) for columns in node.everywhere]
             return by_keys(Column(name, node.schema[name].type) for name in map(node.named, members))
+        case Pattern():  # over its output, in which what is equal is in the last step's columns
+            names = [node.named[node.last][columns[node.last]] for columns in node.equal]
+            return by_keys(Column(name, node.schema[name].type) for name in names)
         case Settle():  # an insert and its adjusts are the same row
             return by_keys(_payload(node))
         case NumberRows():
@@ -101,7 +105,7 @@ def needed(node: Node) -> Distribution:
 def needed_at(node: Node, port: int) -> Distribution:
     """What a node needs of the rows of one of its inputs, by columns of that input."""
     match node:
-        case Join() | MultiJoin():
+        case Join() | MultiJoin() | Pattern():
             return by_keys(same[port] for same in equal_in(node))
         case _:
             return needed(node)
@@ -113,11 +117,16 @@ def equal_columns(join: Join) -> list[tuple[Column, Column]]:
     return [(Column(one, left[one].type), Column(other, right[other].type)) for one, other in join.equal]
 
 
-def equal_in(join: Join | MultiJoin) -> Sequence[tuple[Expression, ...]]:
+def equal_in(join: Join | MultiJoin | Pattern) -> Sequence[tuple[Expression, ...]]:
     """What is equal in rows that meet, of each input.
 
     Where no columns of two are, times are if one is always as much later than the other, as the ends of windows may be.
     """
+    if isinstance(join, Pattern):
+        return [
+            tuple(Column(name, step.schema[name].type) for name, step in zip(columns, join.steps, strict=True))
+            for columns in join.equal
+        ]
     if isinstance(join, MultiJoin):
         return [
             tuple(Column(same[port], below.schema[same[port]].type) for port, below in enumerate(join.streams))
@@ -152,7 +161,7 @@ def _traced(top: Node) -> Iterator[dict[Path, Expression] | None]:
             ]
             yield None if None in sides else {path: e for side in sides if side is not None for path, e in side.items()}
         return
-    below, path = (top, ()) if isinstance(top, Merge | MultiJoin) else (top.inputs[0], (0,))
+    below, path = (top, ()) if isinstance(top, Merge | MultiJoin | Pattern) else (top.inputs[0], (0,))
     for key in needed(top).keys:
         yield follow(below, key, path=path)
 
@@ -241,9 +250,16 @@ def follow(
     match node:
         case WindowAggregate(input=below) if instants and (at := _instant(node, wanted)) is not None:
             return down(below, at, path=(*path, 0))
-        case WindowAggregate() | GroupAggregate() | Distinct() | Join() | MultiJoin() | RowNumber() | Conflate() if (
-            plainly and not isinstance(wanted, Column)
-        ):
+        case (
+            WindowAggregate()
+            | GroupAggregate()
+            | Distinct()
+            | Join()
+            | MultiJoin()
+            | RowNumber()
+            | Conflate()
+            | Pattern()
+        ) if plainly and not isinstance(wanted, Column):
             return None
         case Conflate(key=key) if not columns_in(wanted) <= set(key):
             return None  # rows of one key must meet
@@ -281,7 +297,7 @@ def follow(
             return down(below, substitute(wanted, own), path=(*path, 0)) if of_stream else None
         case Join():
             return _at_both(node, wanted, down, path)
-        case MultiJoin():
+        case MultiJoin() | Pattern():
             return _at_all(node, wanted, down, path)
         case WindowAggregate(input=below, keys=keys) | GroupAggregate(input=below, keys=keys):
             if not columns_in(wanted) or not columns_in(wanted) <= set(keys):
@@ -338,24 +354,36 @@ def _at_both(
 
 
 def _at_all(
-    join: MultiJoin, wanted: Expression, down: Callable[..., dict[Path, Expression] | None], path: Path
+    join: MultiJoin | Pattern, wanted: Expression, down: Callable[..., dict[Path, Expression] | None], path: Path
 ) -> dict[Path, Expression] | None:
     """What an expression over what is equal in all inputs of a join is below each of them."""
-    own: list[dict[str, Expression]] = [{} for _ in join.streams]
-    for members in join.equal:
-        columns = dict(members)
-        for name in map(join.named, members) if len(columns) == len(own) else ():
+    own: list[dict[str, Expression]] = [{} for _ in join.inputs]
+    for names, columns in _called_in_all(join):
+        for name in names:
             for port, column in columns.items():
-                own[port][name] = Column(column, join.streams[port].schema[column].type)
+                own[port][name] = Column(column, join.inputs[port].schema[column].type)
     if not columns_in(wanted) or not columns_in(wanted) <= own[0].keys():
         return None
     result: dict[Path, Expression] = {}
-    for port, below in enumerate(join.streams):
+    for port, below in enumerate(join.inputs):
         traced = down(below, substitute(wanted, own[port]), path=(*path, port))
         if traced is None:
             return None
         result.update(traced)
     return result
+
+
+def _called_in_all(join: MultiJoin | Pattern) -> Iterator[tuple[list[str], dict[int, str]]]:
+    """Of columns that are equal in all inputs, what they are called in the output, and in each input."""
+    if isinstance(join, Pattern):
+        single = [at for at in join.places if not join.collects(at)]
+        for each in join.equal:
+            yield [join.named[at][each[at]] for at in single], dict(enumerate(each))
+        return
+    for members in join.equal:
+        columns = dict(members)
+        if len(columns) == len(join.streams):
+            yield [join.named(member) for member in members], columns
 
 
 def _rename(expression: Expression, union: Node, branch: Node) -> Expression:

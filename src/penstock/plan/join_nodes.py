@@ -111,7 +111,7 @@ class Join(Node):
     as_one: bool | None = None
     """Whether it is to be one operator with the joins below it, where the query says so (`rules.multiway`)."""
     why: str = field(default="", compare=False)
-    """Why it is not, for `explain`."""
+    """Why it is not, or what it stands for, for `explain`."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:

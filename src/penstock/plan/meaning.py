@@ -29,6 +29,7 @@ from penstock.plan.nodes import (
     MultiJoin,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -135,6 +136,10 @@ def _wordless(node: Node, own: Known, below: Sequence[Places]) -> tuple[Any, Pla
             types = [[str(field.type), field.hidden] for field in node.fields.fields]
             said = [canonical(node.apart), canonical(node.columns), types, _places(node)[str(node.schema.time)]]
             return ["MultiJoin", on, equal, said, conditions, node.last], _places(node)
+        case Pattern():
+            keyed = [[names[name] for names, name in zip(below, each, strict=True)] for each in node.equal]
+            groups = [key.is_group for key in node.keys]
+            return ["Pattern", list(node.negated), node.context, keyed, groups, node.within], _places(node)
         case Lookup():
             return _looked_up(node, below[0])
         case RowNumber():

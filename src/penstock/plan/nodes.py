@@ -3,7 +3,7 @@
 A node says what is computed, never how. A node that does not fit its inputs cannot be made (`integrity`). What every
 node is, is in `node`, aggregation in `aggregate_nodes`, numbering in `rank_nodes`, joins in `join_nodes`, joins with
 tables in `lookup_nodes`, how long events live in `lived_nodes`, what is newest in `update_nodes`, elements of arrays in
-`unnest_node`; whoever uses nodes finds all of them here.
+`unnest_node`, patterns in `pattern_nodes`; whoever uses nodes finds all of them here.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from penstock.plan.lived_nodes import AlterLifetime, Ends, Merge, Settle
 from penstock.plan.lookup_nodes import Lookup
 from penstock.plan.multi_nodes import MultiJoin
 from penstock.plan.node import Nary, Node, SameColumns, Unary
+from penstock.plan.pattern_nodes import Pattern
 from penstock.plan.rank_nodes import RowNumber
 from penstock.plan.unnest_node import Unnest
 from penstock.plan.update_nodes import Conflate, Newest
 
 __all__ = [
     "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Conflate", "Distinct", "Ends", "GroupAggregate", "Join", "Lookup",
-    "Merge", "MultiJoin", "Nary", "Newest", "Node", "NumberRows", "Project", "RowNumber", "Select", "Settle", "Source",
-    "Unary", "Union", "Unnest", "WindowAggregate", "window_fields",
+    "Merge", "MultiJoin", "Nary", "Newest", "Node", "NumberRows", "Pattern", "Project", "RowNumber", "Select", "Settle",
+    "Source", "Unary", "Union", "Unnest", "WindowAggregate", "window_fields",
 ]  # fmt: skip
 ROW_NUMBER = "row_num"
 

@@ -9,7 +9,7 @@ the result would fit, anything over rows with lives of their own, with times tha
 several attributes progress, and merges that need to know who said what: with a driver that is to be believed, with an
 alarm that stops, or of floats that no key tells apart. And they answer differently under some settings of a session,
 which the caller names. A condition of a join that may have no value is not asked natively, either, and which rows are
-the latest is no question to Spark, where times may be equal.
+the latest is no question to Spark, where times may be equal; nor is which follow one another.
 
 Where a checkpoint is taken up, what its state fixes is not chosen again: see `kept`.
 """
@@ -43,6 +43,7 @@ from penstock.plan.nodes import (
     Newest,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -57,6 +58,7 @@ from penstock.plan.progressing import Wanted, wanted_above, wanted_below
 from penstock.plan.read_columns import read_below
 from penstock.plan.rules.multiway import candidates
 from penstock.plan.rules.narrow import narrowed
+from penstock.plan.rules.recent import recent_as_joins
 from penstock.plan.stages import Exchange, exchanges, why_uncut
 from penstock.plan.update_nodes import window_queue_below
 from penstock.plan.useful import EVERY, Useful, useful_below
@@ -80,6 +82,7 @@ WHOLE = "whole groups"
 SORTED = "sorted windows"
 MARKED = "marked windows"
 OA_JOIN, AS_OF_JOIN, M_JOIN = "OA-Join", "As-of join", "MJoin"
+SEQUENCE = "sequence"
 HASH_LOOKUP, VERSION_LOOKUP = "hash lookup", "version lookup"
 
 
@@ -144,9 +147,11 @@ def spark_streaming(
 def _joined(plan: Node, kept: Kept, *, staged: bool = False) -> Node:
     """The plan with joins as a tree or as one operator: what costs less, or what most of the state is of.
 
+    Patterns that are joins are among them (`rules.recent`).
+
     If it is `staged`, one operator in which nothing is equal in all would have all rows in one place; a tree has not.
     """
-    able = candidates(plan)
+    able = candidates(recent_as_joins(plan))
     if staged and not all(n.everywhere for n in able[0].walk() if isinstance(n, MultiJoin)) and not _is_asked_for(plan):
         able = [able[-1], *able[:-1]]
     if staged:  # joins of earlier releases were given columns in the order of their streams
@@ -233,12 +238,14 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
             return Decision(runs, SORTED, "rows held until their window is complete, then sorted as columns")
         case Join(near=Latest()):
             kept = "of the right the latest rows of each key, of the left those that wait for the right's promise"
-            return Decision(runs, AS_OF_JOIN, kept)
+            return Decision(runs, AS_OF_JOIN, "; ".join(filter(None, [node.why, kept])))
         case Join():
             why = "rows by key and time on both sides, given up when punctuation allows"
             return Decision(runs, OA_JOIN, "; ".join(filter(None, [node.why, why, *_more(node)])))
         case MultiJoin(why=why):
             return Decision(runs, M_JOIN, f"{why}; rows of each stream, which look into the others, and no pairs")
+        case Pattern():
+            return Decision(runs, SEQUENCE, _sequences(node))
         case Lookup():
             return _looked_up(node, runs)
         case Unnest():
@@ -254,6 +261,20 @@ def _drained(node: Conflate) -> str:
     if node.budget is not None:
         return f"{node.budget} rows at a time"
     return "as many rows at a time as their cost allows, which is measured"
+
+
+def _sequences(node: Pattern) -> str:
+    """What is kept of a pattern, and for how long."""
+    kept = {
+        "recent": "of each key the most recent sequence up to each step, as of the times that may still be asked for",
+        "chronicle": "sequences that wait for their next step, in order",
+        "continuous": "sequences that wait for their next step",
+        "cumulative": "rows of all steps since the last result",
+    }[node.context]
+    ends = "given up when the bound on the time has passed" if node.within is not None else "for as long as they wait"
+    if node.context == "recent" and node.within is None:
+        ends = "one of each key for ever"
+    return f"rows in order of time once their steps have promised it; {kept}, {ends}"
 
 
 def _more(node: Join) -> Iterator[str]:
@@ -356,6 +377,9 @@ def _hosted(node: Node, catalog: Catalog, volume: Volume, taken_up: TakenUp, *, 
         case Conflate():
             most = "measured micro-batches allow" if node.budget is None else f"a budget of {node.budget}"
             return Decision(runs, "update queue", f"as many rows with a micro-batch as {most}; the rest waits in state")
+        case Pattern():
+            spread = "spread by the keys" if node.keys else "in one place, since nothing is to be equal"
+            return Decision(runs, SEQUENCE, f"{_sequences(node)}; {spread}")
         case MultiJoin(why=why):
             spread = "spread by what is equal in all" if node.everywhere else "in one place, as nothing is equal in all"
             return Decision(runs, M_JOIN, f"{why}; {spread}; {_RUNS}")
@@ -368,7 +392,7 @@ def _needs_host(node: Node, catalog: Catalog) -> bool:
     if node.schema.lives is not None or (isinstance(node, Source) and node.schema.attributes):
         return True
     match node:
-        case AlterLifetime() | RowNumber() | Conflate():
+        case AlterLifetime() | RowNumber() | Conflate() | Pattern():
             return True
         case Join(near=Latest()):  # which of the rows of one time is the latest is ours to say
             return True

@@ -24,6 +24,7 @@ from penstock.plan.nodes import (
     MultiJoin,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -49,7 +50,7 @@ def naming(node: Node) -> tuple[str, ...]:
     match node:
         case Project():
             return tuple(name for name, _ in node.columns)
-        case Join() | Lookup() | Unnest():
+        case Join() | Lookup() | Unnest() | Pattern():
             return node.names
         case MultiJoin():
             return node.fields.names
@@ -103,6 +104,8 @@ def _over(node: Node, inputs: list[Node], below: Sequence[Names], own: tuple[str
             return _join(node, inputs, below, own)
         case MultiJoin():
             return _multi_join(node, inputs, below, own)
+        case Pattern():
+            return _pattern(node, inputs, below, own)
         case Lookup():
             return _lookup(node, inputs[0], below[0], own)
         case RowNumber():
@@ -166,6 +169,14 @@ def _multi_join(node: MultiJoin, inputs: list[Node], below: Sequence[Names], own
         fields=replace(node.fields, fields=fields, time=new[str(node.fields.time)], attributes=attributes),
         conditions=tuple(renamed(each, new) for each in node.conditions),
     )
+
+
+def _pattern(node: Pattern, inputs: list[Node], below: Sequence[Names], own: tuple[str, ...]) -> Pattern:
+    keys = tuple(
+        replace(key, columns=tuple(names[name] for names, name in zip(below, key.columns, strict=True)))
+        for key in node.keys
+    )
+    return replace(node, steps=tuple(inputs), keys=keys, names=own)
 
 
 def _lookup(node: Lookup, below: Node, names: Names, own: tuple[str, ...]) -> Lookup:

@@ -17,6 +17,7 @@ from penstock.plan.nodes import (
     Merge,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -54,7 +55,7 @@ def _counts_arrival(node: Node) -> bool:
 
 def _may_fail(node: Node) -> bool:
     match node:
-        case Source() | Union() | Distinct() | RowNumber():
+        case Source() | Union() | Distinct() | RowNumber() | Pattern():
             return False
         case Select(predicate=predicate):
             return not always_has_value(predicate)

@@ -9,10 +9,11 @@ starts the next stage. Branches
 of a union need not meet, so each keeps the spreading that it has; one that is a stage or more behind is cut off, and
 its rows go to the union's stage wherever they are.
 
-A join needs both of its inputs spread alike, each by its own columns of those that are to be equal. It joins the stage
-of the input that is further on, and of both if they are in the same one, if one of these pairs of columns can be
-followed there on both sides; an input that is behind is sent there by the same pairs. If none can, both inputs are cut
-off. Times of which one is always as much later than the other are equal, too, and are gone by where no columns are.
+A join or a pattern needs all of its inputs spread alike, each by its own columns of those that are to be equal. It
+joins the stage of the input that is further on, and of both if they are in the same one, if one of these pairs of
+columns can be followed there on both sides; an input that is behind is sent there by the same pairs. If none can, both
+inputs are cut off. Times of which one is always as much later than the other are equal, too, and are gone by where no
+columns are.
 Where nothing is to be equal all pairs must be looked at in one place, and only that is done there.
 
 Before an exchange to an aggregate, rows are brought down to partials of their panes, by whoever sends them. So one
@@ -52,6 +53,7 @@ from penstock.plan.nodes import (
     MultiJoin,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -120,7 +122,7 @@ def _against_cutting(node: Node) -> str | None:
             return "groups without windows wait for what is promised of them"
         case Source() | Select() | Project() | Lookup() | Unnest() | Union():
             return None
-        case Distinct() | WindowAggregate() | Join() | MultiJoin() | RowNumber() | Conflate():
+        case Distinct() | WindowAggregate() | Join() | MultiJoin() | Pattern() | RowNumber() | Conflate():
             return None
         case _:
             return f"{node.label.split(maxsplit=1)[0]} takes events as they come"
@@ -136,7 +138,7 @@ def _placed(node: Node, path: Path, plan: Node, found: dict[Path, Exchange]) -> 
             return below[0]
         case Union():
             return _united(path, below, found)
-        case Join() | MultiJoin():
+        case Join() | MultiJoin() | Pattern():
             return _joined(node, path, below, plan, found)
         case _:
             return _met(node, path, below[0], plan, found)
@@ -155,7 +157,7 @@ def _united(path: Path, below: list[_Region], found: dict[Path, Exchange]) -> _R
 
 
 def _joined(
-    node: Join | MultiJoin, path: Path, below: list[_Region], plan: Node, found: dict[Path, Exchange]
+    node: Join | MultiJoin | Pattern, path: Path, below: list[_Region], plan: Node, found: dict[Path, Exchange]
 ) -> _Region:
     """A join: rows that are equal must meet, of all inputs."""
     stage = max(region.stage for region in below)
@@ -169,7 +171,7 @@ def _joined(
 
 
 def _spread_alike(
-    node: Join | MultiJoin, path: Path, below: list[_Region], plan: Node
+    node: Join | MultiJoin | Pattern, path: Path, below: list[_Region], plan: Node
 ) -> dict[Path, Distribution] | None:
     """How the stage of the input that is further on is spread, if that brings together what the join needs."""
     stage = max(region.stage for region in below)

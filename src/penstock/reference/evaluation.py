@@ -52,6 +52,7 @@ from penstock.plan.nodes import (
     Newest,
     Node,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -64,6 +65,7 @@ from penstock.plan.nodes import (
 from penstock.reference.aggregates import aggregate
 from penstock.reference.events import Life, Placed, altered, come_to, end_of, most, start_of, stretches, visible
 from penstock.reference.joins import join, looked_up
+from penstock.reference.patterns import patterns
 from penstock.reference.ranks import row_numbers
 from penstock.reference.scalars import Functions, same_row, value_of
 from penstock.reference.updates import conflated, newest
@@ -189,6 +191,9 @@ class _Evaluator:
             case RowNumber():
                 numbered = row_numbers(node, [item.row for item in self.rows(node.input)])
                 return [Placed(i, row) for i, row in enumerate(numbered)]
+            case Pattern():
+                found = patterns(node, [[item.row for item in self.rows(step)] for step in node.steps])
+                return [Placed(i, row) for i, row in enumerate(found)]
             case GroupAggregate():
                 return [Placed(i, row) for i, row in enumerate(self._whole_groups(node))]
             case _:

@@ -31,7 +31,12 @@ def latest(node: Join, count: int, pairs: Sequence[Pair], rights: Sequence[Row])
 def _place(rights: Sequence[Row], number: int, at: int) -> tuple[Any, ...]:
     """What rows are ordered by; of two that are the same in everything, either may be the later."""
     row = rights[number]
-    return row[at], [_size(value) for value in row], [_sign(value) for value in row], number
+    return row[at], *by_columns(row), number
+
+
+def by_columns(row: Row) -> tuple[list[Any], list[Any]]:
+    """What rows of one time are ordered by."""
+    return [_size(value) for value in row], [_sign(value) for value in row]
 
 
 def _size(value: Any) -> tuple[Any, ...]:

@@ -65,6 +65,7 @@ from penstock.plan.nodes import (
     MultiJoin,
     Newest,
     NumberRows,
+    Pattern,
     Project,
     RowNumber,
     Select,
@@ -83,6 +84,7 @@ from penstock.runtime.column_functions import column_function, made_column
 from penstock.runtime.column_scalars import ColumnFunction, NotColumnar
 from penstock.runtime.join_building import build_join
 from penstock.runtime.multi_joins import multi_join
+from penstock.runtime.pattern_building import pattern_operator
 from penstock.runtime.queue_building import queue_of
 from penstock.runtime.ranking import row_number_operator
 from penstock.runtime.row_functions import Functions, filter_function, project_function, row_function
@@ -139,6 +141,8 @@ class Builder:
                 return build_join(node, self._condition(node))
             case MultiJoin():
                 return multi_join(node, self.row, lambda e, schema: _mask(column_function(e, schema)))
+            case Pattern():
+                return pattern_operator(node)
             case Lookup():
                 return self._lookup(node)
             case WindowAggregate():

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.model.schema import BOOLEAN, Field, Schema
+from penstock.model.schema import BOOLEAN
 from penstock.plan.catalog import Catalog
 from penstock.plan.differences import Difference, differences, split
 from penstock.plan.expressions import Call, Column, Expression, balanced, columns_in, conjunction, renamed
@@ -37,9 +36,9 @@ from penstock.sql.bind_lookup import bind_version, looked_up
 from penstock.sql.join_sides import Sides, first_columns
 from penstock.sql.join_windows import Found, Held, JoinWindows
 from penstock.sql.one_window import in_one_window
-from penstock.sql.operands import Operand, name_all
+from penstock.sql.operands import Operand, columns_of_all, name_all, scope_of
 from penstock.sql.reading import Reading
-from penstock.sql.scope import Relation, Scope
+from penstock.sql.scope import Scope
 from penstock.sql.subqueries import SubQuery
 from penstock.sql.unbounded import Unbounded
 
@@ -50,18 +49,6 @@ _KINDS: dict[tuple[str, str], JoinKind] = {
     ("LEFT", "SEMI"): "semi", ("LEFT", "ANTI"): "anti", ("", "SEMI"): "semi", ("", "ANTI"): "anti",
 }  # fmt: skip
 _EMPTY_ON = re.compile(r"\bON\s*($|[),;]|(WHERE|JOIN|LEFT|RIGHT|FULL|INNER|CROSS|GROUP|HAVING)\b)", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class _Columns(Node):
-    """The columns of all relations side by side, for conditions to be read over."""
-
-    fields: Schema
-
-    @property
-    def schema(self) -> Schema:
-        """The columns."""
-        return self.fields
 
 
 class JoinBinder:
@@ -96,7 +83,7 @@ class JoinBinder:
 
         `where` are the conditions that WHERE joins by AND, without those that are sub-queries.
         """
-        outside = self._scope(_Columns(self._schema()), [o for o in self.operands if o.asked is None])
+        outside = self._scope(columns_of_all(self.operands), [o for o in self.operands if o.asked is None])
         binder = ExpressionBinder(self.catalog, self.reading, lambda n: self._column(n, outside, binder))
         wanted = [each for condition in where for each in split(binder.predicate(condition))]
         for operand in self.operands[1:]:
@@ -129,22 +116,8 @@ class JoinBinder:
                 )
             seen |= operand.scope.qualifiers
 
-    def _schema(self) -> Schema:
-        fields = [
-            Field(name, f.type, f.hidden)
-            for o in self.operands
-            for name, f in zip(o.names, o.node.schema.fields, strict=True)
-        ]
-        return Schema(tuple(fields))
-
     def _scope(self, node: Node, operands: Sequence[Operand], *, merges: bool = True) -> Scope:
-        """The columns of some relations; with `merges`, those that USING names are found once."""
-        relations = []
-        for operand in operands:
-            pairs = zip(operand.node.schema.fields, operand.names, strict=False)
-            columns = {f.name: name for f, name in pairs if not f.hidden}
-            relations.append(Relation(operand.scope.qualifiers, columns, frozenset(operand.merged if merges else ())))
-        return Scope(node, tuple(relations), self.reading)
+        return scope_of(node, operands, self.reading, merges=merges)
 
     def _column(self, node: exp.Expr, scope: Scope, binder: ExpressionBinder) -> Expression | None:
         if aggregate_name(node, self.catalog):
@@ -153,7 +126,7 @@ class JoinBinder:
 
     def _bind_asked(self, operand: Operand, asked: SubQuery, outside: Scope, above: ExpressionBinder) -> None:
         """The conditions of a sub-query: names are those of its own relation, where that has them."""
-        inside = self._scope(_Columns(self._schema()), [operand])
+        inside = self._scope(columns_of_all(self.operands), [operand])
 
         def resolve(node: exp.Expr) -> Expression | None:
             own = isinstance(node, exp.Column) and inside.has(node)
@@ -214,8 +187,8 @@ class JoinBinder:
         name = using.name
         self.reading.whole(using)
         before = self.operands[: self.operands.index(operand)]
-        left = self._scope(_Columns(self._schema()), before, merges=operand.kind != "right")
-        right = self._scope(_Columns(self._schema()), [operand], merges=False)
+        left = self._scope(columns_of_all(self.operands), before, merges=operand.kind != "right")
+        right = self._scope(columns_of_all(self.operands), [operand], merges=False)
         found = [left.called(name), right.called(name)]
         if any(len(each) != 1 for each in found):
             raise self.error("USING needs a column of that name on both sides, once.", using, got=name, hint="use ON")

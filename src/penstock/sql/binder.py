@@ -29,6 +29,7 @@ from penstock.sql.bind_grouping_sets import bind_grouping
 from penstock.sql.bind_join import JoinBinder
 from penstock.sql.bind_lookup import refuse_table, streams_first
 from penstock.sql.bind_nested import MAPS_AS_KEYS
+from penstock.sql.bind_pattern import bind_pattern
 from penstock.sql.bind_row_number import RowNumberBinder, numbering_among
 from penstock.sql.bind_unnest import has_generator, is_lateral, with_laterals
 from penstock.sql.bind_unnest import taken_apart as taken_apart_in
@@ -39,6 +40,7 @@ from penstock.sql.join_hints import hinted
 from penstock.sql.naming import is_named, item_name, projected, refuse_twice, shared_names, starred, unique
 from penstock.sql.operands import Operand
 from penstock.sql.paths import parts_of, untangle
+from penstock.sql.pattern_syntax import PatternNode
 from penstock.sql.predicates import source_of
 from penstock.sql.reading import Reading, shown
 from penstock.sql.refusals import instead_of, instead_of_query
@@ -268,6 +270,8 @@ class _Binder:
         where = self.reading.part(tree, "where")
         joins = [join for join in self.reading.parts(tree, "joins") if not is_lateral(join)]
         plain, asked = ([], []) if where is None else taken_apart(self.reading.need(where, "this"), self.reading)
+        if isinstance(first, PatternNode):
+            return *self._pattern(tree, first, named, [*joins, *(sub.tree for sub in asked)]), first
         if not joins and not asked:
             scope = refuse_table(self._relation(first, named), first, self.reading)
             untangle(parts_of(tree), [scope])
@@ -285,6 +289,22 @@ class _Binder:
         scope, rest = JoinBinder(self.catalog, self.reading, operands).bind(plain)
         scope.node = newest_match(hinted(scope.node, tree, self.reading))
         return scope, rest, alone
+
+    def _pattern(
+        self, tree: exp.Select, pattern: exp.Expr, named: dict[str, Node], beside: Sequence[exp.Expr]
+    ) -> tuple[Scope, list[Expression]]:
+        """The sequences of a pattern, and what WHERE asks of them."""
+        if beside:
+            raise self.error(
+                "A pattern stands alone in FROM.", beside[0], got=shown(beside[0]),
+                hint="find the pattern in a sub-query that selects its times, and join that: FROM (SELECT …) AS x JOIN",
+            )  # fmt: skip
+        relations = [self.reading.need(step, "this") for step in self.reading.parts(pattern, "steps")]
+        operands = [Operand(self._relation(relation, named), relation) for relation in relations]
+        untangle(parts_of(tree), [operand.scope for operand in operands])
+        where = self.reading.part(tree, "where")
+        condition = None if where is None else self.reading.need(where, "this")
+        return bind_pattern(self.catalog, self.reading, pattern, operands, condition)
 
     def _with_fields(self, tree: exp.Select, operands: list[Operand], where: exp.Expr | None) -> list[exp.Expr]:
         """Put fields of structs into all conditions; those of WHERE that are no sub-queries, as they are then."""

@@ -26,6 +26,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from penstock.errors import QueryError
 from penstock.sql.aggregate_names import OWN_NODES
 from penstock.sql.clause import CLAUSE, OPENING, ClauseNode, ClauseReader, column_of
+from penstock.sql.match_recognize import MatchParser
 from penstock.sql.window_names import WHAT_TO_WRITE
 
 E = TypeVar("E", bound=exp.Expr)
@@ -60,8 +61,8 @@ class PenstockDialect(Spark):
         """Paths into JSON are refused later, so nobody is told here what is wrong with one."""
         return path
 
-    class Parser(SparkParser):
-        """Reads window clauses, and marks every node with a place."""
+    class Parser(MatchParser):
+        """Reads window clauses and patterns, and marks every node with a place."""
 
         FUNCTIONS = {n: SparkParser.FUNCTIONS[n] for n in _FUNCTIONS}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
@@ -114,7 +115,10 @@ class PenstockDialect(Spark):
             """What FROM names, with the window clause after it, and the comma that the papers write after that."""
             if self._curr.token_type == TokenType.TABLE and self._next.token_type == TokenType.L_PAREN:
                 return self._parse_windows_of_table()
-            table: exp.Expr | None = super()._parse_table(*args, **options)
+            table: exp.Expr | None
+            table = self._parse_pattern() if self._is_pattern() else super()._parse_table(*args, **options)
+            if table is not None and self._is_match():
+                table = self._parse_match_of(table)
             clause = self._parse_clause(after_stream=True) if table is not None else None
             if table is not None and clause is not None:
                 table.set(CLAUSE, clause)

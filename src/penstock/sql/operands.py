@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from penstock.model.schema import Field, Schema
 from penstock.plan.expressions import Expression
 from penstock.plan.join_nodes import JoinKind
 from penstock.plan.lookup_nodes import TableInfo, TableRows
 from penstock.plan.nodes import Node
 from penstock.plan.progressing import progressing
 from penstock.sql.clause import WindowClause
-from penstock.sql.scope import Scope
+from penstock.sql.reading import Reading
+from penstock.sql.scope import Relation, Scope
 from penstock.sql.subqueries import SubQuery
 
 
@@ -85,6 +87,36 @@ def name_all(operands: Sequence[Operand]) -> None:
             name = f.name if alone or not prefix else f"{_cased(operand, prefix)}_{f.name}"
             operand.names.append(fresh_number(name, taken))
             taken.append(operand.names[-1])
+
+
+@dataclass(frozen=True)
+class AllColumns(Node):
+    """The columns of all relations side by side, for conditions to be read over."""
+
+    fields: Schema
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.fields
+
+
+def columns_of_all(operands: Sequence[Operand]) -> AllColumns:
+    """The columns of some relations by the names that they have among all."""
+    fields = [
+        Field(name, f.type, f.hidden) for o in operands for name, f in zip(o.names, o.node.schema.fields, strict=True)
+    ]
+    return AllColumns(Schema(tuple(fields)))
+
+
+def scope_of(node: Node, operands: Sequence[Operand], reading: Reading, *, merges: bool = True) -> Scope:
+    """The columns of some relations; with `merges`, those that USING names are found once."""
+    relations = []
+    for operand in operands:
+        pairs = zip(operand.node.schema.fields, operand.names, strict=False)
+        columns = {f.name: name for f, name in pairs if not f.hidden}
+        relations.append(Relation(operand.scope.qualifiers, columns, frozenset(operand.merged if merges else ())))
+    return Scope(node, tuple(relations), reading)
 
 
 def _cased(operand: Operand, qualifier: str) -> str:

@@ -39,7 +39,7 @@ _OF_QUERIES: dict[type[exp.Expr], str] = {
     exp.Except: "write SELECT … FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.x = a.x AND …), or NOT IN",
 }
 _OF_WORDS = {
-    "MATCH_RECOGNIZE": "patterns of rows are not part of the dialect: join the stream with itself, near in time",
+    "MATCH_RECOGNIZE": "write PATTERN (A X*? B) WITHIN INTERVAL '5' MINUTE DEFINE A AS …, or SEQ(a, b) OVER […] MODE …",
     "TOP": "cut the collected result instead",
     "~": "write text RLIKE 'pattern'",
     "{": "write each part as a column",

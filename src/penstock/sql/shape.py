@@ -19,6 +19,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql.clause import OPENING
 from penstock.sql.dialect import PenstockDialect
+from penstock.sql.match_recognize import MATCH
+from penstock.sql.pattern_syntax import SEQ
 from penstock.sql.shape_expression import NAMES, OPERATORS, ShapeOfExpressions
 from penstock.sql.shape_groups import group_by
 
@@ -108,9 +110,54 @@ class _Shape(ShapeOfExpressions):
         """An operand of FROM and its window clause."""
         if self.elements():
             return
-        self.streams()
+        if self.word() == SEQ and self.kind(1) == TokenType.L_PAREN:
+            self.pattern()
+        else:
+            self.streams()
+            if self.is_match():
+                self.match()
         if self.window() and self.kind() == TokenType.COMMA and self.kind(1) in (None, TokenType.WHERE):
             self.at += 1  # as the papers write it
+
+    def pattern(self) -> None:
+        """Steps, and what is said of them, of which OVER is read by `pattern_syntax.py`."""
+        self.at += 1
+        self.inside(lambda: self.each(self.step))
+        while True:
+            if self.take(TokenType.PARTITION_BY):
+                self.each(self.column)
+            elif self.take_word("MODE"):
+                self.name("A context is expected after MODE.")
+            elif self.take_word("OVER"):
+                self.expect(TokenType.L_BRACKET, "An opening bracket")
+                while self.kind() not in (TokenType.R_BRACKET, None):
+                    self.at += 1
+                self.expect(TokenType.R_BRACKET, "A closing bracket")
+            else:
+                return
+
+    def match(self) -> None:
+        """MATCH_RECOGNIZE, whose parts are read by `match_recognize.py`, and a name."""
+        self.at += 1
+        self.nested()
+        self.alias(_STREAM_ALIASES)
+
+    def is_match(self) -> bool:
+        return self.word() == MATCH and self.kind(1) == TokenType.L_PAREN
+
+    def nested(self) -> None:
+        """Anything in parentheses."""
+        self.expect(TokenType.L_PAREN, "An opening parenthesis")
+        while self.kind() not in (TokenType.R_PAREN, None):
+            if self.kind() == TokenType.L_PAREN:
+                self.nested()
+            else:
+                self.at += 1
+        self.expect(TokenType.R_PAREN, "A closing parenthesis")
+
+    def step(self) -> None:
+        self.take(TokenType.NOT)
+        self.streams()
 
     def joins(self) -> bool:
         """A further operand of FROM, and how it is joined; False if there is none."""
@@ -172,7 +219,8 @@ class _Shape(ShapeOfExpressions):
             self.at += second
             self.stream()
         self.version()
-        self.alias(_STREAM_ALIASES)
+        if not self.is_match():
+            self.alias(_STREAM_ALIASES)
 
     def version(self) -> None:
         """`FOR SYSTEM_TIME AS OF` and a time, or nothing."""

@@ -23,6 +23,7 @@ from penstock.plan.nodes import (
     Newest,
     Node,
     NumberRows,
+    Pattern,
     RowNumber,
     Select,
     Union,
@@ -104,6 +105,13 @@ def _check_node(node: Node, result: Node, tree: exp.Select, reading: Reading) ->
             )
         case Join() if node.properties.update_key is None:
             _check_join(node, joins[0], reading, lossy=lossy)
+        case Pattern():
+            raise reading.error(
+                "What follows what goes by every row, and rows of an update stream take the place of others.",
+                tree.args["from_"].this,
+                got=", ".join(dict.fromkeys(_worded(below.properties.update_key) for below in node.inputs)),
+                hint=_INSTEAD.removeprefix("or "),
+            )
         case Lookup():
             _check_lookup(node, joins[0], reading)
         case RowNumber() | Unnest():

@@ -11,6 +11,7 @@ SUPPORT: dict[str, Support] = {
     "explode": Support("rows repeated, rows or Arrow"),
     "union": Support("Meld"),
     "join": Support("OA-Join: sorted runs on both sides, a batch at a time; of several streams also MJoin"),
+    "pattern": Support("sequences of each key in order of time, given up when the bound on the time has passed"),
     "as-of join": Support("As-of join: the latest rows of each key, in sorted runs or by key"),
     "lookup": Support("an index of the table, a batch looked up at once as arrays; no state"),
     "versioned lookup": Support("the same, with versions by start"),

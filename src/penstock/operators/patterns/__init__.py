@@ -1,0 +1,1 @@
+"""Temporal patterns (Stream Mill, section 5)."""
