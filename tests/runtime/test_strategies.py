@@ -23,7 +23,9 @@ from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.runtime.arcs import Given, QueuedArc
+from penstock.runtime.executor import table_of
 from penstock.runtime.graph_node import GraphNode
+from penstock.runtime.state_table import Fork
 from penstock.runtime.strategies import BREADTH_FIRST, DEPTH_FIRST, ROUND_ROBIN, dfs
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from tests.profiles import examples
@@ -123,6 +125,23 @@ class Played:
             self.next[node, port] = place + 1
         return take_in(port, element)
 
+    def check_rows(self) -> None:
+        """Every operator runs by its row of the whole table, however few rows were made anew."""
+        graph = self.run.graph
+        graph.tabulate()
+        found = {node: [node.rule, list(node.forward)] for node in graph.nodes}
+        due: dict[GraphNode, list[Any]] = {}
+        for row in table_of(graph.nodes, graph._strategies()).rows:
+            if isinstance(row.state, Fork):
+                due[row.state.of][1].append(row.by)
+            else:
+                due[row.state] = [row.rule, [] if row.by is None else [row.by]]
+        assert found == due
+        for node in graph.nodes:
+            assert node in node.part.nodes
+            assert set(node.arcs) == {*node.forward, *node.outlets, *node.broken}
+            assert all(arc.consumer is None or arc.consumer.part is node.part for arc in node.forward)
+
     def keep(self, given: list[Any]) -> None:
         for name, element in given:
             self.taken[name].append(element)
@@ -148,6 +167,7 @@ class Played:
                 self.burst(stream, part)
             at += len(part) if step not in ("add", "remove") else 0
             self.disturb()
+            self.check_rows()
         self.keep(self.run.close())
         return self.taken
 

@@ -20,9 +20,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from penstock.operators.operator import Outputs, Rejected
+from penstock.operators.operator import Output, Outputs, Rejected
 from penstock.runtime.arcs import Arc, Outlet, QueuedArc
-from penstock.runtime.rules import Action
+from penstock.runtime.rules import Action, rules_of
 from penstock.runtime.state_table import Fork, Link, StateTable, tabulated
 from penstock.runtime.strategies import DEPTH_FIRST, Strategy
 
@@ -35,6 +35,14 @@ NOTHING: tuple[list[Arc | GraphNode], deque[GraphNode]] = ([], deque())
 """What is under way in a part that is not compiled, to the loop of those that are."""
 
 
+def table_of(nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Table:
+    """The state table of a graph."""
+    links = [
+        Link(arc, node, arc.consumer, arc.ends_path) for node in nodes for arc in node.arcs if arc.consumer is not None
+    ]
+    return tabulated(nodes, links, strategy)
+
+
 class Part:
     """Operators that are joined by arcs which are not broken, and what is under way among them."""
 
@@ -42,7 +50,7 @@ class Part:
 
     def __init__(self, nodes: Iterable[GraphNode], *, is_compiled: bool) -> None:
         """Nothing is under way yet; it `is_compiled` if depth-first rules are not interpreted."""
-        self.nodes, self.is_compiled = tuple(nodes), is_compiled
+        self.nodes, self.is_compiled = set(nodes), is_compiled
         self.path: list[Arc | GraphNode] = []
         """How control came to where it is; compiled, also the arcs that have not been looked at."""
         self.woken: deque[GraphNode] = deque()
@@ -66,25 +74,37 @@ class Executor:
         self.unsettled = STALE
         """Whether the table is not up to date, or something is under way, or both; 0 if all is well."""
         self.table: Table | None = None
-        """None when the graph has changed since it was made."""
+        """As it was made last; None if the graph has changed since then."""
+        self._touched: set[GraphNode] | None = None
+        """The operators whose rows may have changed; None if all may have."""
         self._parts: list[Part] = []
         self._ready: deque[Part] = deque()
 
     # The table
 
     def forget(self) -> None:
-        """The graph has changed."""
-        self.table = None
+        """Another table is wanted."""
+        self.table = self._touched = None
         self.unsettled |= STALE
 
-    def install(self, nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Table:
+    def touch(self, *nodes: GraphNode) -> None:
+        """These operators have come, or have other arcs than before."""
+        self.table = None
+        self.unsettled |= STALE
+        if self._touched is not None:
+            self._touched.update(nodes)
+
+    def leave(self, node: GraphNode) -> None:
+        """An operator has left the graph."""
+        self.touch(*(arc.producer for arc in node.inputs))
+        if node.part is not None:
+            node.part.nodes.discard(node)
+        if self._touched is not None:
+            self._touched.discard(node)
+
+    def install(self, nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> None:
         """Make the table of a graph; what is under way goes on by it."""
-        links = [
-            Link(arc, arc.producer, node, arc.is_break or isinstance(arc, QueuedArc))
-            for node in nodes
-            for arc in node.inputs
-        ]
-        table = self.table = tabulated(nodes, links, strategy)
+        table = self.table = table_of(nodes, strategy)
         several: dict[GraphNode, list[Arc]] = {}
         for row in table.rows:
             if isinstance(row.state, Fork):
@@ -102,7 +122,41 @@ class Executor:
         if self.unsettled & BUSY:
             self._wake_all(table)
         self.unsettled &= BUSY
-        return table
+        self._touched = set()
+
+    def patch(self, strategy: Strategy) -> bool:
+        """Make anew only the rows that have changed, of a table of one strategy; whether that can be done.
+
+        Not if something is under way, or by round-robin, whose break nodes come and go with the arcs beside them.
+        """
+        if self._touched is None or self.unsettled & BUSY or strategy.kind == "round_robin":
+            return False
+        rules = rules_of(strategy)
+        for node in self._touched:
+            forward = tuple([arc for arc in node.arcs if arc.consumer is not None and not arc.ends_path])
+            before = [arc.producer for arc in node.inputs if not arc.ends_path]
+            node.rule = rules.at(is_first=not before, is_last=not forward)
+            node.go_on(forward)
+            beside = [*before, *(arc.consumer for arc in forward if arc.consumer is not None)]
+            self._join_part(node, {each.part for each in (node, *beside) if each.part is not None}, strategy)
+        self._touched.clear()
+        self.unsettled &= BUSY
+        return True
+
+    def _join_part(self, node: GraphNode, parts: set[Part], strategy: Strategy) -> None:
+        """A node belongs to the part of those beside it; if there are several they are one from now on."""
+        if not parts:
+            self._parts.append(self._part([node], lambda _: strategy))
+            return
+        largest = max(parts, key=lambda part: len(part.nodes))
+        for part in parts - {largest}:
+            part.is_retired = True
+            self._parts.remove(part)
+            largest.nodes |= part.nodes
+            for each in part.nodes:
+                each.part = largest
+        node.part = largest
+        largest.nodes.add(node)
 
     def _part(self, nodes: Iterable[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Part:
         made = Part(nodes, is_compiled=self.compiles and all(strategy(node) == DEPTH_FIRST for node in nodes))
@@ -112,9 +166,8 @@ class Executor:
 
     def _wake_all(self, table: Table) -> None:
         """Whatever was under way; what is nearer to the results goes first."""
-        states = [row.state for row in table.rows if not isinstance(row.state, Fork)]
-        for node in reversed(states):
-            if node.has_more():
+        for row in reversed(table.rows):
+            if not isinstance(node := row.state, Fork) and node.has_more():
                 self.wake(node)
 
     # What is to be run
@@ -142,7 +195,7 @@ class Executor:
     def hand_on(self, node: GraphNode, count: int) -> Iterable[None]:
         """Run what is held behind a node, of which `count` elements are new, to the end."""
         part = node.part
-        if node.leaving:
+        if node.leaves:
             self._left(node, count)
         if part.is_compiled:
             part.path.extend(node.backward)
@@ -180,24 +233,23 @@ class Executor:
             while path or (woken and self._entered(part)):
                 top = path[-1]
                 if top.__class__ is Arc:
-                    assert isinstance(top, Arc)
                     buffer = top.producer.buffer
                     unread = buffer.start + len(buffer.elements) - top.head
-                    if not unread:
+                    if unread < 2:
                         path.pop()
-                        continue
+                        if not unread:
+                            continue
                     node: GraphNode = top.consumer  # type: ignore[assignment]
-                    if node.given is not None:  # of a time before another table
-                        path.append(node)
-                    else:
-                        node.given = iter(node.take_in(top.port, top.take()))
-                        if unread == 1:
-                            path[-1] = node
-                        else:
-                            path.append(node)
+                    given: Iterator[Output] = node.given  # type: ignore[assignment]
+                    if given is None:  # else it was under way when the table changed
+                        given = node.given = iter(node.take_in(top.port, top.take()))
+                    elif unread < 2:
+                        path.append(top)
+                    path.append(node)
                 else:
                     node = top  # type: ignore[assignment]
-                output = next(node.given, None)  # type: ignore[arg-type]
+                    given = node.given  # type: ignore[assignment]
+                output = next(given, None)
                 if output is None:
                     node.given = None
                     path.pop()
@@ -206,7 +258,7 @@ class Executor:
                 else:
                     count = node.give(output)
                     path.extend(node.backward)
-                    if node.leaving and self._left(node, count):
+                    if node.leaves and self._left(node, count):
                         yield
                         if part.is_retired:
                             break
@@ -268,20 +320,22 @@ class Executor:
             self.reject(node, output)
         else:
             count = node.give(output)
-            return bool(node.leaving) and self._left(node, count)
+            return node.leaves and self._left(node, count)
         return False
 
     def _left(self, node: GraphNode, count: int) -> bool:
         """So many elements of a node were given on arcs that end its path; whether one of them is an outlet."""
-        found = False
-        for arc in node.leaving:
-            if isinstance(arc, Outlet):
-                found = True
-                if arc.unread == count:
-                    self.waiting.append(arc)
-            elif isinstance(arc, QueuedArc):
+        outlets = node.outlets
+        if outlets:
+            buffer = node.buffer
+            fresh = buffer.start + len(buffer.elements) - count
+            for outlet in outlets:
+                if outlet.head == fresh:
+                    self.waiting.append(outlet)
+        for arc in node.broken:
+            assert arc.consumer is not None
+            if isinstance(arc, QueuedArc):
                 arc.take_up(self.clock())
             else:
-                assert arc.consumer is not None
                 self.wake(arc.consumer)
-        return found
+        return bool(outlets)
