@@ -23,8 +23,8 @@ from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.runtime.arcs import Given, QueuedArc
-from penstock.runtime.executor import table_of
 from penstock.runtime.graph_node import GraphNode
+from penstock.runtime.installed_table import table_of
 from penstock.runtime.state_table import Fork
 from penstock.runtime.strategies import BREADTH_FIRST, DEPTH_FIRST, ROUND_ROBIN, dfs
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of

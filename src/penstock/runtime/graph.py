@@ -30,9 +30,10 @@ from penstock.plan.planner import MARKED
 from penstock.plan.repeated import repeated
 from penstock.runtime.arcs import Arc, Given, Outlet, QueuedArc, Result
 from penstock.runtime.builder import Builder
-from penstock.runtime.executor import STALE, Executor, Table, table_of
+from penstock.runtime.executor import Executor
 from penstock.runtime.graph_node import GraphNode, Statistics
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
+from penstock.runtime.installed_table import STALE, Table, table_of
 from penstock.runtime.marked_growing import grown_over_windows
 from penstock.runtime.pacing import Pacing
 from penstock.runtime.strategies import DEPTH_FIRST, Strategy

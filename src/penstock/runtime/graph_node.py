@@ -16,7 +16,7 @@ from penstock.plan.node import Node
 from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
 
 if TYPE_CHECKING:
-    from penstock.runtime.executor import Part
+    from penstock.runtime.installed_table import Part
     from penstock.runtime.rules import Rule
 
 
