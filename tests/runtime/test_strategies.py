@@ -321,3 +321,30 @@ def test_a_query_may_have_a_strategy_of_its_own() -> None:
     run.use(DEPTH_FIRST, "b")
     run.remove("b")
     assert run.graph.own_strategies == {}
+
+
+def latencies(strategy: Any, rows: int) -> list[int]:
+    """When each row of a burst comes out of a path of two operators, each of which takes one unit of time for a row."""
+    now = 0
+
+    def work(value: int) -> int:
+        nonlocal now
+        now += 1
+        return value
+
+    flow = pk.Flow().stream("s", [], time="ts", schema=COLUMNS, progress=pk.punctuated("k < 0"))
+    flow.function("work", work, "bigint")
+    sql = "SELECT ts, work(v) AS w FROM s WHERE work(k) = 1"
+    run = SharedExecution(flow.catalog, {"q": flow.query(sql).plan})
+    run.use(strategy)
+    schema = run.graph.sources["s"][0].operator.schema
+    return [now for _ in run.burst("s", [Batch(schema, [(t, 1, t)]) for t in range(rows)])]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 10, 25])
+def test_the_latency_of_bursts_is_the_papers(rows: int) -> None:
+    # Section 6: with steps of c, bursts of n wait (n + 1) c on average depth-first and (1.5 n + 0.5) c breadth-first
+    assert sum(latencies(DEPTH_FIRST, rows)) / rows == rows + 1
+    for strategy in (BREADTH_FIRST, ROUND_ROBIN, dfs(batch=rows)):
+        assert sum(latencies(strategy, rows)) / rows == 1.5 * rows + 0.5
+    assert latencies(dfs(batch=2), 4) == [3, 4, 7, 8]
