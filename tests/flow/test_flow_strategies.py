@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import threading
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -166,3 +168,44 @@ def test_a_component_that_has_nothing_to_do_leaves_its_time_to_others() -> None:
     openers: dict[str, Any] = {"a": lambda: iter(()), "b": lambda: (Batch(schema, [(t, t)]) for t in range(500))}
     rows = [row for _, item in run.run(openers) if isinstance(item, Batch) for row in item.rows]
     assert len(rows) == 500
+
+
+def test_a_sink_that_does_not_take_is_named_with_what_it_holds() -> None:
+    tap, entered, go_on = Tap(), threading.Event(), threading.Event()
+
+    def slow(table: Any) -> None:
+        entered.set()
+        assert go_on.wait(60)
+
+    made = flow(tap)
+    taken: list[Any] = []
+    run = made.start({made.query(BOTH, name="quick"): taken, made.query("SELECT * FROM s", name="slow"): slow})
+    tap.items.extend([ROWS[0], pk.END])
+    assert entered.wait(60)
+    held = run.held()
+    assert list(held) == ["slow", "quick"]
+    assert held["slow"] >= 1
+    go_on.set()
+    assert run.wait(60)
+    assert run.held() == {"quick": 0, "slow": 0}
+    assert len(taken) == 1
+
+
+def test_strategies_and_queries_that_change_from_another_thread_change_no_result() -> None:
+    rng = random.Random(11)
+    rows = [{"t": t // 4, "k": rng.randrange(40), "v": rng.randrange(9)} for t in range(1200)]
+    found = []
+    for is_disturbed in (False, True):
+        made = flow(iter(rows))
+        counts: list[Any] = []
+        both: list[Any] = []
+        run = made.start({made.query(COUNT, name="n"): counts, made.query(BOTH, name="both"): both})
+        while is_disturbed and run.status == "running":
+            run.use(rng.choice(STRATEGIES), rng.choice([None, "n", "both"]))
+            if rng.random() < 0.5:
+                run.break_after("σ", broken=rng.random() < 0.5)
+        assert run.wait(60)
+        assert run.exception is None
+        found.append(results(counts, both))
+    assert found[0] == found[1]
+    assert len(found[0][1]) > 50

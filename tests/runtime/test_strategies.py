@@ -24,6 +24,8 @@ from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.runtime.arcs import Given, QueuedArc
 from penstock.runtime.graph_node import GraphNode
+from penstock.runtime.installed_table import table_of
+from penstock.runtime.state_table import Fork
 from penstock.runtime.strategies import BREADTH_FIRST, DEPTH_FIRST, ROUND_ROBIN, dfs
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from tests.profiles import examples
@@ -123,6 +125,23 @@ class Played:
             self.next[node, port] = place + 1
         return take_in(port, element)
 
+    def check_rows(self) -> None:
+        """Every operator runs by its row of the whole table, however few rows were made anew."""
+        graph = self.run.graph
+        graph.tabulate()
+        found = {node: [node.rule, list(node.forward)] for node in graph.nodes}
+        due: dict[GraphNode, list[Any]] = {}
+        for row in table_of(graph.nodes, graph._strategies()).rows:
+            if isinstance(row.state, Fork):
+                due[row.state.of][1].append(row.by)
+            else:
+                due[row.state] = [row.rule, [] if row.by is None else [row.by]]
+        assert found == due
+        for node in graph.nodes:
+            assert node in node.part.nodes
+            assert set(node.arcs) == {*node.forward, *node.outlets, *node.broken}
+            assert all(arc.consumer is None or arc.consumer.part is node.part for arc in node.forward)
+
     def keep(self, given: list[Any]) -> None:
         for name, element in given:
             self.taken[name].append(element)
@@ -148,6 +167,7 @@ class Played:
                 self.burst(stream, part)
             at += len(part) if step not in ("add", "remove") else 0
             self.disturb()
+            self.check_rows()
         self.keep(self.run.close())
         return self.taken
 
@@ -301,3 +321,30 @@ def test_a_query_may_have_a_strategy_of_its_own() -> None:
     run.use(DEPTH_FIRST, "b")
     run.remove("b")
     assert run.graph.own_strategies == {}
+
+
+def latencies(strategy: Any, rows: int) -> list[int]:
+    """When each row of a burst comes out of a path of two operators, each of which takes one unit of time for a row."""
+    now = 0
+
+    def work(value: int) -> int:
+        nonlocal now
+        now += 1
+        return value
+
+    flow = pk.Flow().stream("s", [], time="ts", schema=COLUMNS, progress=pk.punctuated("k < 0"))
+    flow.function("work", work, "bigint")
+    sql = "SELECT ts, work(v) AS w FROM s WHERE work(k) = 1"
+    run = SharedExecution(flow.catalog, {"q": flow.query(sql).plan})
+    run.use(strategy)
+    schema = run.graph.sources["s"][0].operator.schema
+    return [now for _ in run.burst("s", [Batch(schema, [(t, 1, t)]) for t in range(rows)])]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 10, 25])
+def test_the_latency_of_bursts_is_the_papers(rows: int) -> None:
+    # Section 6: with steps of c, bursts of n wait (n + 1) c on average depth-first and (1.5 n + 0.5) c breadth-first
+    assert sum(latencies(DEPTH_FIRST, rows)) / rows == rows + 1
+    for strategy in (BREADTH_FIRST, ROUND_ROBIN, dfs(batch=rows)):
+        assert sum(latencies(strategy, rows)) / rows == 1.5 * rows + 0.5
+    assert latencies(dfs(batch=2), 4) == [3, 4, 7, 8]

@@ -193,6 +193,15 @@ class FlowRun(BackgroundRun[Named]):
             raise StreamError("There is no such query.", where=self.name, got=str(name)[:200], hint=f"running: {known}")
         return name
 
+    def held(self) -> dict[str, int]:
+        """How many results (batches and bounds) of each query have come out and were not taken by its sink.
+
+        One thread runs all queries and writes to their sinks. A sink that does not come back holds up the others, so no
+        more than what came out together is ever held; the query that holds it is named first.
+        """
+        runs = [run for run in self.runs.values() if not run._is_removed]
+        return {run.name: run._held() for run in sorted(runs, key=lambda run: not run._is_writing)}
+
     def explain(self) -> str:
         """The graph of the queries that run: a tree for each, and what of it is shared with whom."""
         return self.execution.explain()

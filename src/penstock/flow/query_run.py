@@ -49,6 +49,8 @@ class QueryRun(Run):
         self._streams: list[str] = []
         self._pending: deque[Batch | Punctuation] = deque()
         """What has come out and was not handed to the sink yet."""
+        self._is_writing = False
+        """Whether its sink has been given something and has not come back."""
         self._handing = threading.RLock()
         """Held while the sink is written to, or closed."""
         self._seen: dict[str, int] = {}
@@ -108,13 +110,20 @@ class QueryRun(Run):
         try:
             while self._pending and self._broken is None and not self._left.is_set():
                 try:
+                    self._is_writing = True
                     self._results.take(self._pending.popleft())
+                    self._is_writing = False
                 except BaseException as error:
+                    self._is_writing = False
                     self._broken = as_ours(error, self.name)  # for whoever is letting the query go already
                     self._flow_run._remove(self, publish=False, error=self._broken)
         finally:
             self._handing.release()
         return True
+
+    def _held(self) -> int:
+        outlet = self._flow_run.execution.graph.outlets.get(self.name)
+        return len(self._pending) + self._is_writing + (0 if outlet is None else outlet.unread)
 
     def _leave(self, error: PenstockError | None, *, whole: bool) -> None:
         """No more comes; what came is whole, or a part."""

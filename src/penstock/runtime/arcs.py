@@ -80,6 +80,11 @@ class Arc:
         producer.arcs.append(self)
 
     @property
+    def ends_path(self) -> bool:
+        """Whether its consumer is not run as the successor of its producer."""
+        return self.is_break
+
+    @property
     def unread(self) -> int:
         """How many elements it has not taken."""
         return self.producer.buffer.end - self.head
@@ -132,6 +137,11 @@ class QueuedArc(Arc):
         """`pacing` says how many rows the consumer is given at a time."""
         super().__init__(producer, consumer, port)
         self.pacing = pacing
+
+    @property
+    def ends_path(self) -> bool:
+        """What is in the queue goes on when the consumer has time."""
+        return True
 
     @property
     def operator(self) -> ConflateOperator:

@@ -20,115 +20,27 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from penstock.operators.operator import Outputs, Rejected
+from penstock.operators.operator import Output, Outputs, Rejected
 from penstock.runtime.arcs import Arc, Outlet, QueuedArc
+from penstock.runtime.installed_table import BUSY, STALE, InstalledTable, Part
 from penstock.runtime.rules import Action
-from penstock.runtime.state_table import Fork, Link, StateTable, tabulated
-from penstock.runtime.strategies import DEPTH_FIRST, Strategy
 
 if TYPE_CHECKING:
     from penstock.runtime.graph_node import GraphNode
 
-Table = StateTable["GraphNode", Arc]
-STALE, BUSY = 1, 2
 NOTHING: tuple[list[Arc | GraphNode], deque[GraphNode]] = ([], deque())
 """What is under way in a part that is not compiled, to the loop of those that are."""
 
 
-class Part:
-    """Operators that are joined by arcs which are not broken, and what is under way among them."""
-
-    __slots__ = ("is_compiled", "is_ready", "is_retired", "nodes", "path", "woken")
-
-    def __init__(self, nodes: Iterable[GraphNode], *, is_compiled: bool) -> None:
-        """Nothing is under way yet; it `is_compiled` if depth-first rules are not interpreted."""
-        self.nodes, self.is_compiled = tuple(nodes), is_compiled
-        self.path: list[Arc | GraphNode] = []
-        """How control came to where it is; compiled, also the arcs that have not been looked at."""
-        self.woken: deque[GraphNode] = deque()
-        """Operators that have something to do, apart from those that control will come back to on the path."""
-        self.is_ready = False
-        """Whether the scheduler knows that there is something to do."""
-        self.is_retired = False
-        """Whether another table has taken its place."""
-
-
-class Executor:
+class Executor(InstalledTable):
     """Runs the operators of a graph."""
 
     def __init__(self, reject: Callable[[GraphNode, Rejected], None], clock: Callable[[], int]) -> None:
         """Rows that leave the graph are given to `reject`; `clock` is for queues."""
+        super().__init__()
         self.reject, self.clock = reject, clock
         self.waiting: list[Outlet] = []
         """Outlets of which something is to be taken, in the order in which it came."""
-        self.compiles = True
-        """Whether depth-first rules are compiled; a test says no."""
-        self.unsettled = STALE
-        """Whether the table is not up to date, or something is under way, or both; 0 if all is well."""
-        self.table: Table | None = None
-        """None when the graph has changed since it was made."""
-        self._parts: list[Part] = []
-        self._ready: deque[Part] = deque()
-
-    # The table
-
-    def forget(self) -> None:
-        """The graph has changed."""
-        self.table = None
-        self.unsettled |= STALE
-
-    def install(self, nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Table:
-        """Make the table of a graph; what is under way goes on by it."""
-        links = [
-            Link(arc, arc.producer, node, arc.is_break or isinstance(arc, QueuedArc))
-            for node in nodes
-            for arc in node.inputs
-        ]
-        table = self.table = tabulated(nodes, links, strategy)
-        several: dict[GraphNode, list[Arc]] = {}
-        for row in table.rows:
-            if isinstance(row.state, Fork):
-                assert row.by is not None
-                several.setdefault(row.state.of, []).append(row.by)
-            else:
-                row.state.rule = row.rule
-                row.state.go_on(() if row.by is None else (row.by,))
-        for node, arcs in several.items():
-            node.go_on(tuple(arcs))
-        for part in self._parts:
-            part.is_retired = True
-        self._parts = [self._part(nodes, strategy) for nodes in table.parts]
-        self._ready.clear()
-        if self.unsettled & BUSY:
-            self._wake_all(table)
-        self.unsettled &= BUSY
-        return table
-
-    def _part(self, nodes: Iterable[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> Part:
-        made = Part(nodes, is_compiled=self.compiles and all(strategy(node) == DEPTH_FIRST for node in nodes))
-        for node in made.nodes:
-            node.part, node.is_woken = made, False
-        return made
-
-    def _wake_all(self, table: Table) -> None:
-        """Whatever was under way; what is nearer to the results goes first."""
-        states = [row.state for row in table.rows if not isinstance(row.state, Fork)]
-        for node in reversed(states):
-            if node.has_more():
-                self.wake(node)
-
-    # What is to be run
-
-    def wake(self, node: GraphNode) -> None:
-        """An operator has something to do that control would not come to by itself."""
-        self.unsettled |= BUSY
-        part = node.part
-        if not node.is_woken:
-            node.is_woken = True
-            part.woken.append(node)
-        if not part.is_ready:
-            part.is_ready = True
-            self._ready.append(part)
 
     def begin(self, node: GraphNode, outputs: Outputs) -> Iterator[None]:
         """Run what a node gives by itself to the end; nothing else may be under way."""
@@ -142,7 +54,7 @@ class Executor:
     def hand_on(self, node: GraphNode, count: int) -> Iterable[None]:
         """Run what is held behind a node, of which `count` elements are new, to the end."""
         part = node.part
-        if node.leaving:
+        if node.leaves:
             self._left(node, count)
         if part.is_compiled:
             part.path.extend(node.backward)
@@ -180,24 +92,23 @@ class Executor:
             while path or (woken and self._entered(part)):
                 top = path[-1]
                 if top.__class__ is Arc:
-                    assert isinstance(top, Arc)
                     buffer = top.producer.buffer
                     unread = buffer.start + len(buffer.elements) - top.head
-                    if not unread:
+                    if unread < 2:
                         path.pop()
-                        continue
+                        if not unread:
+                            continue
                     node: GraphNode = top.consumer  # type: ignore[assignment]
-                    if node.given is not None:  # of a time before another table
-                        path.append(node)
-                    else:
-                        node.given = iter(node.take_in(top.port, top.take()))
-                        if unread == 1:
-                            path[-1] = node
-                        else:
-                            path.append(node)
+                    given: Iterator[Output] = node.given  # type: ignore[assignment]
+                    if given is None:  # else it was under way when the table changed
+                        given = node.given = iter(node.take_in(top.port, top.take()))
+                    elif unread < 2:
+                        path.append(top)
+                    path.append(node)
                 else:
                     node = top  # type: ignore[assignment]
-                output = next(node.given, None)  # type: ignore[arg-type]
+                    given = node.given  # type: ignore[assignment]
+                output = next(given, None)
                 if output is None:
                     node.given = None
                     path.pop()
@@ -206,7 +117,7 @@ class Executor:
                 else:
                     count = node.give(output)
                     path.extend(node.backward)
-                    if node.leaving and self._left(node, count):
+                    if node.leaves and self._left(node, count):
                         yield
                         if part.is_retired:
                             break
@@ -268,20 +179,22 @@ class Executor:
             self.reject(node, output)
         else:
             count = node.give(output)
-            return bool(node.leaving) and self._left(node, count)
+            return node.leaves and self._left(node, count)
         return False
 
     def _left(self, node: GraphNode, count: int) -> bool:
         """So many elements of a node were given on arcs that end its path; whether one of them is an outlet."""
-        found = False
-        for arc in node.leaving:
-            if isinstance(arc, Outlet):
-                found = True
-                if arc.unread == count:
-                    self.waiting.append(arc)
-            elif isinstance(arc, QueuedArc):
+        outlets = node.outlets
+        if outlets:
+            buffer = node.buffer
+            fresh = buffer.start + len(buffer.elements) - count
+            for outlet in outlets:
+                if outlet.head == fresh:
+                    self.waiting.append(outlet)
+        for arc in node.broken:
+            assert arc.consumer is not None
+            if isinstance(arc, QueuedArc):
                 arc.take_up(self.clock())
             else:
-                assert arc.consumer is not None
                 self.wake(arc.consumer)
-        return found
+        return bool(outlets)

@@ -30,9 +30,10 @@ from penstock.plan.planner import MARKED
 from penstock.plan.repeated import repeated
 from penstock.runtime.arcs import Arc, Given, Outlet, QueuedArc, Result
 from penstock.runtime.builder import Builder
-from penstock.runtime.executor import Executor, Table
+from penstock.runtime.executor import Executor
 from penstock.runtime.graph_node import GraphNode, Statistics
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
+from penstock.runtime.installed_table import STALE, Table, table_of
 from penstock.runtime.marked_growing import grown_over_windows
 from penstock.runtime.pacing import Pacing
 from penstock.runtime.strategies import DEPTH_FIRST, Strategy
@@ -72,7 +73,7 @@ class Graph:
             raise InternalError("An operator that takes inserts only would be given revisions.", where=node.label)
         made = GraphNode(node, operator, identity, how=planned.how)
         self.nodes.append(made)
-        self.executor.forget()
+        self.executor.touch(made)
         if isinstance(node, Source):
             made.stream = node.name
             readings = self.sources.setdefault(node.name.lower(), [])
@@ -90,7 +91,7 @@ class Graph:
             self.queued = [each for node in self.nodes for each in node.inputs if isinstance(each, QueuedArc)]
         else:
             consumer.inputs.append(Arc(producer, consumer, port))
-        self.executor.forget()
+        self.executor.touch(producer, consumer)
 
     # What runs next
 
@@ -98,13 +99,19 @@ class Graph:
     def table(self) -> Table:
         """Which operator runs next."""
         self.tabulate()
-        assert self.executor.table is not None
+        if self.executor.table is None:
+            self.executor.table = table_of(self.nodes, self._strategies())
         return self.executor.table
 
     def tabulate(self) -> None:
-        """Make the table, if the graph has changed since it was made."""
-        if self.executor.table is None:
+        """Make the rows of the table that are not up to date since the graph has changed."""
+        if self.executor.unsettled & STALE and not (self._is_uniform and self.executor.patch(self.strategy)):
             self.executor.install(self.nodes, self._strategies())
+
+    @property
+    def _is_uniform(self) -> bool:
+        """Whether all nodes have one strategy."""
+        return True
 
     def _strategies(self) -> Callable[[GraphNode], Strategy]:
         """The strategy by which each node is run."""

@@ -16,7 +16,7 @@ from penstock.plan.node import Node
 from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
 
 if TYPE_CHECKING:
-    from penstock.runtime.executor import Part
+    from penstock.runtime.installed_table import Part
     from penstock.runtime.rules import Rule
 
 
@@ -67,16 +67,20 @@ class GraphNode:
 
     # Its row of the state table (`runtime.executor`)
 
-    rule: Rule = field(init=False)
-    part: Part = field(init=False)
+    rule: Rule = field(default=None, init=False, repr=False)  # type: ignore[assignment] # until it has a row
+    part: Part = field(default=None, init=False, repr=False)  # type: ignore[assignment]
     is_woken: bool = False
     """Whether its part knows that it has something to do."""
     forward: tuple[Arc, ...] = ()
     """The arcs to its successors."""
     backward: tuple[Arc, ...] = ()
     """The same, the last one first."""
-    leaving: tuple[Arc, ...] = ()
-    """The arcs on which its path ends: outlets, break nodes and queues."""
+    outlets: tuple[Outlet, ...] = ()
+    """Where results are taken."""
+    broken: tuple[Arc, ...] = ()
+    """The other arcs on which its path ends: break nodes and queues."""
+    leaves: bool = False
+    """Whether it has any of these."""
 
     @property
     def label(self) -> str:
@@ -99,9 +103,11 @@ class GraphNode:
         """These are the arcs to its successors; on all others its path ends."""
         self.forward = forward
         self.backward = forward if len(forward) < 2 else forward[::-1]
-        self.leaving = ()
-        if len(forward) < len(self.arcs):
-            self.leaving = tuple(self.arcs) if not forward else tuple([a for a in self.arcs if a not in forward])
+        self.leaves = len(forward) < len(self.arcs)
+        known = set(forward)
+        others = [arc for arc in self.arcs if arc not in known] if self.leaves else []
+        self.outlets = tuple([arc for arc in others if isinstance(arc, Outlet)])
+        self.broken = tuple([arc for arc in others if arc.consumer is not None])
 
     # What rules ask
 

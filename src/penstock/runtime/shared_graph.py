@@ -88,8 +88,8 @@ class SharedGraph(Graph):
                 self._want(each)
         for name, planned in plans.items():
             self.outlets[name] = Outlet(self._grown(planned), name, froms[name])
+            self.executor.touch(self.outlets[name].producer)
         self._keys.clear()
-        self.executor.forget()
         self.require()
         for arc in [arc for node in self.nodes for arc in node.inputs]:
             self._catch_up(arc)
@@ -298,6 +298,10 @@ class SharedGraph(Graph):
         """Whether it matters to any query that several elements came together."""
         return bool(self.own_strategies) or super().takes_bursts
 
+    @property
+    def _is_uniform(self) -> bool:
+        return not self.own_strategies
+
     def _strategies(self) -> Callable[[GraphNode], Strategy]:
         if not self.own_strategies:
             return super()._strategies()
@@ -341,7 +345,7 @@ class SharedGraph(Graph):
         outlet = self.outlets.pop(name)
         self.own_strategies.pop(name, None)
         outlet.cut()
-        self.executor.forget()
+        self.executor.touch(outlet.producer)
         self._let_go(outlet.producer)
         self.require()
 
@@ -349,6 +353,7 @@ class SharedGraph(Graph):
         if node.arcs or node.stream is not None:
             return
         self.nodes.remove(node)
+        self.executor.leave(node)
         self._known = {key: known for key, known in self._known.items() if known is not node}
         self._families = {
             base: left for base, held in self._families.items() if (left := [n for n in held if n is not node])

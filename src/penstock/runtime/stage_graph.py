@@ -80,7 +80,7 @@ class StageGraph(Graph):
         operator: Operator = MeldOperator(planned.node.schema, self.senders)
         made = GraphNode(planned.node, operator, identity)
         self.nodes.append(made)
-        self.executor.forget()
+        self.executor.touch(made)
         self.received.append(made)
         self.edges[planned.identity] = made
         return made
