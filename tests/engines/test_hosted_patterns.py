@@ -67,3 +67,18 @@ def test_buckets_give_what_the_oracle_says(name: str, buckets: int, staged: bool
     assert early > 0  # what is known comes out while the streams go on
     places = {bucket for bucket, kind, _ in said if kind == "result"}
     assert (len(places) > 1) == (buckets > 1 and name != "in one place")  # it is spread
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_what_did_not_come_is_told_by_a_bound_alone(staged: bool) -> None:
+    flow = pk.Flow()
+    for stream in "ab":
+        flow.stream(stream, SCHEMA.arrow.empty_table(), time="ts", progress=pk.bounded(25))
+    query: Any = flow.query("SELECT x.k, x.ts FROM SEQ(a AS x, NOT b AS y) OVER [6 FOLLOWING x] WHERE x.k = y.k")
+    hosted = HostedPlan(query.plan, flow.catalog, 2, staged=staged)
+    rows_ = {"a": [(1, "x", 0), (2, "y", 0), (5, "x", 0)], "b": [(4, "x", 0)]}
+    hosted.run_all({stream: [table_of(SCHEMA, own)] for stream, own in rows_.items()})
+    assert not tables(hosted.run_all({}, {"b": 8}), "result")
+    for bound, expected in ((9, [("y", 2)]), (12, [("x", 5)])):  # 2 + 6 and 5 + 6 have passed; no row has come
+        found = tables(hosted.run_all({}, {"b": bound}), "result")
+        assert [row[:2] for table in found for row in rows_of(table)] == expected

@@ -42,10 +42,12 @@ QUERIES = (
     "SELECT max(n) AS m [RANGE 20, SLIDE 10, WA window_end] FROM "
     "(SELECT k, count(*) AS n [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k) x",
     "SELECT ts, k FROM s UNION ALL SELECT ts, v FROM s",
+    "SELECT x.ts, y.v FROM SEQ(s x, NOT s n, s y) PARTITION BY k OVER [9 PRECEDING y] MODE CONTINUOUS WHERE n.v = 0",
+    "SELECT x.v, y.v AS w FROM SEQ(s x, s y) OVER [9 PRECEDING y] WHERE x.k = y.k",
 )
 ROWS = st.lists(st.tuples(st.integers(-5, 60), st.integers(0, 2), st.integers(0, 4), st.floats(0, 1)), max_size=40)
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["rows", "arrow", "single", "add", "remove", "again"]), st.integers(0, 9)),
+    st.tuples(st.sampled_from(["rows", "arrow", "single", "add", "remove", "again"]), st.integers(0, 11)),
     min_size=4,
     max_size=14,
 )

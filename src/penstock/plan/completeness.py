@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.plan.join_nodes import Latest
 from penstock.plan.nodes import (
     Conflate,
     Distinct,
+    Join,
     Lookup,
     Merge,
     Newest,
@@ -56,6 +58,8 @@ def _above(node: Node, latest: int) -> int | None:
             return latest
         case Pattern(within=int() as within, context="recent" | "continuous"):
             return latest + within
+        case Join(near=Latest(low=int() as low)) if node.on == (node.left.schema.time, node.right.schema.time):
+            return max(latest, latest - low)
         case Project():
             return latest if node.keeps_time else None
         case (

@@ -195,6 +195,8 @@ class _Binder:
         if isinstance(node, exp.Subquery):
             inner = self.query(node, named)
             return Scope(inner, (Relation(frozenset({alias.lower()} if alias else ())),), self.reading)
+        if isinstance(node, PatternNode):
+            raise self._not_alone(node, "SEQ")
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             hint = "join with a sub-query: JOIN (SELECT …) AS x ON …" if isinstance(node, exp.Lateral) else ""
             raise self.error("A stream's name or a sub-query is expected after FROM.", node, got=shown(node), hint=hint)
@@ -295,16 +297,17 @@ class _Binder:
     ) -> tuple[Scope, list[Expression]]:
         """The sequences of a pattern, and what WHERE asks of them."""
         if beside:
-            raise self.error(
-                "A pattern stands alone in FROM.", beside[0], got=shown(beside[0]),
-                hint="find the pattern in a sub-query that selects its times, and join that: FROM (SELECT …) AS x JOIN",
-            )  # fmt: skip
+            raise self._not_alone(beside[0], shown(beside[0]))
         relations = [self.reading.need(step, "this") for step in self.reading.parts(pattern, "steps")]
         operands = [Operand(self._relation(relation, named), relation) for relation in relations]
         untangle(parts_of(tree), [operand.scope for operand in operands])
         where = self.reading.part(tree, "where")
         condition = None if where is None else self.reading.need(where, "this")
         return bind_pattern(self.catalog, self.reading, pattern, operands, condition)
+
+    def _not_alone(self, node: exp.Expr, got: str) -> QueryError:
+        hint = "find the pattern in a sub-query that selects its times, and join that: FROM (SELECT …) AS x JOIN"
+        return self.error("A pattern stands alone in FROM.", node, got=got, hint=hint)
 
     def _with_fields(self, tree: exp.Select, operands: list[Operand], where: exp.Expr | None) -> list[exp.Expr]:
         """Put fields of structs into all conditions; those of WHERE that are no sub-queries, as they are then."""

@@ -65,7 +65,8 @@ class PatternParser(SparkParser):
         self._advance()
         self._match_l_paren()
         found: dict[str, Any] = {"steps": self._parse_csv(self._parse_step)}
-        self._match_r_paren()
+        if not self._match(TokenType.R_PAREN):
+            raise self._no_step()
         while True:
             at, part = self._curr, self._part_of_pattern()
             if part is None:
@@ -80,8 +81,16 @@ class PatternParser(SparkParser):
 
     def _parse_step(self) -> exp.Expr | None:
         negated = bool(self._match(TokenType.NOT))
-        at, table = self._curr, SparkParser._parse_table(self)
+        at = self._curr
+        if at.token_type in (TokenType.NOT, TokenType.R_PAREN, TokenType.COMMA):
+            raise self._no_step()
+        table = SparkParser._parse_table(self)
         return None if table is None else self.expression(StepNode(this=table, negated=negated), at)
+
+    def _no_step(self) -> QueryError:
+        hint = "write SEQ(a AS x, NOT b AS y, (SELECT * FROM c UNION ALL SELECT * FROM d) AS z)"
+        at = self._curr
+        return self._misread_pattern("Steps are streams or sub-queries, with commas between.", at, at.text, hint)
 
     def _part_of_pattern(self) -> tuple[str, Any] | None:
         """A part that stands after the steps; None if there is none."""

@@ -106,7 +106,7 @@ class SeqOperator(Operator):
         cuts, low, until = steps.cuts(head.bounds), steps.low(head.bounds), steps.trailing_bound(head.bounds)
         furthest = max(cuts.values())
         for number, (rows, lasts, visits, deadlines) in list(head.slots.items()):
-            if min(rows, lasts) <= furthest or visits <= low or deadlines < until:
+            if rows <= furthest or lasts <= furthest or visits <= low or deadlines < until:
                 slot = self._slot(number)
                 self._settle(slot, head, cuts, out)
                 self._put(number, slot, head)
