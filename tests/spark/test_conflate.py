@@ -129,6 +129,45 @@ def test_what_waits_is_read_by_its_key_and_is_stale(spark: Any, tmp_path: Path) 
     assert all(run.staleness(key)["application_staleness"] == 0 for key in {row[1] for row in rows} - fresh)
 
 
+def test_what_stands_above_a_queue_is_read_through(spark: Any, tmp_path: Path) -> None:
+    """Of a key the newest row counts, waiting or not, as selections and projections make it, or leave it out.
+
+    Three of five keys go on with the first micro-batch, all later. Zeros are one key, and times are told in UTC.
+    """
+
+    def put(number: int, rows: list[tuple[int, float, int]]) -> None:
+        lines = [json.dumps({"at": f"2026-01-{day:02} 00:00:00", "k": k, "v": v}) for day, k, v in rows]
+        (tmp_path / "in" / f"{number}.json").write_text("\n".join(lines))
+
+    def read() -> list[Any]:
+        return [found and found["twice"] for found in map(run.read, (0.0, -0.0, 1.5, 2.5, 3.5, 4.5, 9.5))]
+
+    (tmp_path / "in").mkdir()
+    put(0, [(1, -0.0, 0), (1, 1.5, 1), (1, 2.5, 2), (1, 3.5, 3), (2, -0.0, 4), (2, 1.5, 5), (2, 4.5, 6)])
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = spark.readStream.schema("at timestamp, k double, v bigint").json(str(tmp_path / "in"))
+        flow = pk.Flow(spark, path=str(tmp_path / "flow"))
+        flow.stream("s", frame, time="at", progress=pk.bounded("9 days"), update_key="k").conflate(
+            "calm", "s", budget=3
+        )
+        query: Any = flow.query("SELECT k AS symbol, at, v * 2 AS twice FROM calm WHERE v <> 5", name="q")
+        run = query.start(str(tmp_path / "out"), trigger={"processingTime": "1 hour"})
+        while not (tmp_path / "flow/q/checkpoint/commits/0").exists():
+            assert not run.wait(0.1)
+        assert run.progress.queues[0].waiting == 2
+        assert read() == [8, 8, None, 4, 6, 12, None]
+        run.stop()
+        put(1, [(3, 2.5, 5), (1, 3.5, 7)])
+        run = query.start(str(tmp_path / "out"))
+        run.process_available()
+        assert read() == [8, 8, None, None, 14, 12, None]  # a row of the same time is newer if it came later
+        assert run.read(0.0)["at"].isoformat() == "2026-01-02T05:00:00+00:00"  # midnight in New York
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 def test_a_trigger_that_takes_what_is_there_hands_everything_on(spark: Any, tmp_path: Path) -> None:
     rows = random_rows(random.Random(3), 0)
     write(tmp_path, 0, rows)

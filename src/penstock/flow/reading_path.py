@@ -7,17 +7,18 @@ queue: the one that waits, or else the one that went on last. If a selection lea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.model.batch import Batch, Row
+from penstock.model.schema import Schema
 from penstock.operators.operator import Operator
 from penstock.operators.queues.conflate import ConflateOperator
 from penstock.operators.queues.conflate_windows import ConflateWindows
 from penstock.operators.relational.newest import NewestOperator
 from penstock.operators.relational.project import ProjectOperator
 from penstock.operators.relational.select import SelectOperator
-from penstock.plan.nodes import Project
+from penstock.plan.nodes import Node, Project
 from penstock.runtime.graph import GraphNode
 
 
@@ -40,14 +41,26 @@ class ReadingPath:
 
     def read(self, key: Row) -> Row | None:
         """What becomes of the newest row of a key, by the queue's own; None if there is none, or it is left out."""
-        row, schema = self.operator.current(key), self.operator.schema
-        for operator in self.above:
-            if row is None:
-                return None
-            made = operator.process(0, Batch(schema, [row]))
-            row = next((each.rows[0] for each in made if isinstance(each, Batch) and len(each)), None)
-            schema = operator.schema
-        return row
+        return followed(self.operator.current(key), self.operator.schema, self.above)
+
+
+def followed(row: Row | None, schema: Schema, above: Sequence[Operator]) -> Row | None:
+    """What selections and projections make of a row; None if there is none, or one of them leaves it out."""
+    for operator in above:
+        if row is None:
+            return None
+        made = operator.process(0, Batch(schema, [row]))
+        row = next((each.rows[0] for each in made if isinstance(each, Batch) and len(each)), None)
+        schema = operator.schema
+    return row
+
+
+def called_above(key: Sequence[str], above: Iterable[Node]) -> tuple[str, ...]:
+    """What the columns of a queue's key are called above these nodes, of which the one next to the queue is first."""
+    for node in above:
+        if isinstance(node, Project):
+            key = [node.first_names.get(name, name) for name in key]
+    return tuple(key)
 
 
 def reading_path(result: GraphNode) -> ReadingPath | None:
@@ -60,10 +73,7 @@ def reading_path(result: GraphNode) -> ReadingPath | None:
         lives = isinstance(node.operator, NewestOperator) and node.operator.schema.lives is not None
         is_whole = is_whole and (lives or isinstance(node.operator, SelectOperator | ProjectOperator))
         node = node.inputs[0].producer
-    called = node.operator.queue.key
-    for each in between:
-        if isinstance(each.plan, Project):
-            called = tuple([each.plan.first_names.get(name, name) for name in called])
+    called = called_above(node.operator.queue.key, [each.plan for each in between])
     is_whole = is_whole and not isinstance(node.operator, ConflateWindows)
     above = tuple([each.operator for each in between if not isinstance(each.operator, NewestOperator)])
     return ReadingPath(node.operator, above if is_whole else (), is_whole, called)

@@ -154,6 +154,10 @@ class SparkQuery(Query):
         kept = self._kept()
         return kept.identities(self._at_work(kept).node)
 
+    def at_work(self) -> Physical:
+        """How the query runs once it is started, or would if it were."""
+        return self._at_work(self._kept())
+
     def _at_work(self, kept: Kept) -> Physical:
         """How the query runs once it is started, or would if it were."""
         home = self._home()

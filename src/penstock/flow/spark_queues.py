@@ -13,6 +13,7 @@ from penstock.flow.run_progress import QueueProgress
 from penstock.model.batch import Row
 from penstock.operators.queues.conflate import QUEUE, ConflateOperator
 from penstock.operators.queues.queue import Queue, Staleness
+from penstock.operators.queues.update_queue import UpdateQueue
 from penstock.operators.state import unseal
 from penstock.plan.identity import Known
 from penstock.plan.nodes import Conflate
@@ -74,9 +75,13 @@ class QueueReader:
                 return in_seconds(found)
         return in_seconds(Staleness())
 
-    def waiting(self, key: Row) -> Row | None:
-        """The row of a key that waits."""
-        return next((row for queue in self._queues() if (row := queue.read(key)) is not None), None)
+    def newest(self, key: Row) -> tuple[Row | None, int | None]:
+        """The row of a key that waits, if one does, and the time of the newest that has come; None if none has."""
+        for queue in self._queues():
+            time = queue.newest(key) if isinstance(queue, UpdateQueue) else None
+            if time is not None:
+                return queue.read(key), time
+        return None, None
 
     def _queues(self) -> Iterator[Queue]:
         operator = ConflateOperator(self.node.schema, lambda: queue_of(self.node))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.engines.spark.failure import failure_of, told
@@ -18,9 +18,11 @@ from penstock.flow.current_values import CurrentValues
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
+from penstock.flow.spark_path import spark_path
 from penstock.flow.spark_queues import QueueReader, last_queue, spark_queues
 from penstock.model.accounts import Counts
-from penstock.model.batch import Row
+from penstock.model.batch import Batch, Row
+from penstock.model.conform import conformed
 from penstock.model.nested import shown_as
 from penstock.model.recent_promises import RecentPromises, Shown
 from penstock.model.schema import Schema
@@ -123,21 +125,24 @@ class SparkRun(PySparkNames, Run):
         return self.query.spark.read.parquet(folder)
 
     def read(self, key: Any = ()) -> dict[str, object] | None:
-        """What is current of a key: the row that waits in the queue that gives the result, or was delivered last.
+        """What is current of a key: what becomes of the newest row of it that has come to the queue.
 
-        As of the last micro-batch, by a job of Spark over the state, and by another over the results if none waits.
+        As of the last micro-batch, by a job of Spark over the state, and by another over the results if no row waits.
+        Where more than selections and projections stand above the queue, it is what was delivered last.
         """
         current = CurrentValues(self.query.plan, f"run {self.name}")
-        own = current.key_of(key)
-        first = self._nodes[0]
-        if isinstance(first.node, Conflate):
-            waiting = QueueReader(self.query.spark, self.home, first, self._log.last()).waiting(own)
-            if waiting is not None:
-                return current.shown(waiting)
-        return self._delivered(current, own)
+        own, path = current.key_of(key), spark_path(self.query.at_work(), self.query.catalog)
+        if path is None:
+            return self._delivered(current, own, None)
+        known = next(each for each in self._nodes if isinstance(each.node, Conflate))
+        reader = QueueReader(self.query.spark, self.home, known, self._log.last())
+        waiting, newest = reader.newest(path.key_of(own, current.names))
+        if waiting is not None:
+            return current.shown(path.followed(waiting))
+        return None if newest is None else self._delivered(current, own, newest)
 
-    def _delivered(self, current: CurrentValues, key: Row) -> dict[str, object] | None:
-        """The newest row of a key in the folder of results."""
+    def _delivered(self, current: CurrentValues, key: Row, newest: int | None) -> dict[str, object] | None:
+        """The newest row of a key in the folder of results; if its time is known and no row has it, it was left out."""
         folder, schema = self._started.folders.get("result"), self.query.schema
         columns = [f.name for f in schema.visible]
         is_nested = any(schema[name].type.is_nested for name in current.names)
@@ -149,8 +154,10 @@ class SparkRun(PySparkNames, Run):
                 hint="write to a folder, and select the time and an update key of plain values",
             )
         own = {name: shown_as(value, schema[name].type) for name, value in zip(current.names, key, strict=True)}
-        found = newest_row(self.query.spark, folder, own, str(schema.time))
-        return None if found is None else {name: found[name] for name in columns}
+        at = None if newest is None else shown_as(newest, schema[schema.time].type)
+        found = newest_row(self.query.spark, folder, own, schema.time, at)
+        rows = Batch(schema, table=conformed(replace(schema, time_format=None), found).table).rows
+        return current.shown(rows[0]) if rows else None
 
     def staleness(self, key: Any = ()) -> Mapping[str, float]:
         """How stale what was delivered of a key is, as of the last micro-batch; by a job of Spark over the state."""

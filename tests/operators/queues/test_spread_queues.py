@@ -138,3 +138,16 @@ def test_a_row_that_stands_for_many_and_is_older_counts_for_all_of_them(policy: 
     made.enqueue(batch_of([(5, "a", 1)]), 0)
     made.enqueue_newest(batch_of([(4, "a", 2), (6, "b", 3)]), np.array([3, 2]), 1)
     assert (made.counts.enqueued, made.counts.older, made.counts.superseded, len(made)) == (6, 3, 1, 2)
+
+
+@pytest.mark.parametrize("policy", sorted(ORDERS))
+def test_of_keys_that_always_come_together_none_is_served_behind_the_others_for_good(policy: str) -> None:
+    """All keys come with every batch and in one order, and of each batch three are taken."""
+    made, served = queue(policy), Counter[object]()
+    for now in range(1, 41):
+        rows = batch_of([(now, key, now) for key in "abcdefgh"])
+        made.enqueue_newest(rows, np.ones(8, np.int64), now, is_at_once=True)
+        served.update(row[1] for row in made.dequeue(now, 3).rows)
+        made.delivered(now)
+    assert min(served[key] for key in "abcdefgh") >= 10
+    assert max(served.values()) <= 20

@@ -167,11 +167,11 @@ def _folder_of_superseded(target: Any, query: Startable) -> Any:
     raise StreamError(
         "Rows that are superseded are kept in a folder, where a stream is conflated by rows.",
         where=query.name,
-        got=type(target).__name__
-        if callable(target)
+        got="a query without pk.conflate or flow.conflate"
+        if not queues
         else "a stream that is conflated by windows"
-        if queues
-        else "a query without pk.conflate or flow.conflate",
+        if any(each.windows is not None for each in queues)
+        else type(target).__name__,
         hint="superseded='superseded/x', of a conflated stream",
     )
 

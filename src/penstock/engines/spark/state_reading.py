@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
@@ -30,11 +31,18 @@ def pages_named(spark: Any, home: Place, name: str) -> Iterator[bytes]:
         yield from (bytes(row.page) for row in found.collect())
 
 
-def newest_row(spark: Any, folder: str, key: Mapping[str, object], time: str) -> Mapping[str, Any] | None:
-    """The row of a key in a folder of results whose time is the greatest, and that was given last of those."""
+def newest_row(spark: Any, folder: str, key: Mapping[str, object], time: str, at: object = None) -> pa.Table:
+    """The row of a key in a folder of results whose time is the greatest, and that was given last of those.
+
+    With `at`, of those with that time. It is a table of at most one row.
+    """
     frame = spark.read.parquet(folder)
     for name, value in key.items():
-        frame = frame.filter(F.col(name).eqNullSafe(F.lit(value)))
+        column = F.col(name)
+        if isinstance(value, float):
+            column += F.lit(0.0)  # zeros are one value; what Parquet knows of a file tells them apart
+        frame = frame.filter(column.eqNullSafe(F.lit(value)))
+    if at is not None:
+        frame = frame.filter(F.col(time) == F.lit(at))
     rows = frame.select("*", F.input_file_name().alias("\0file")).orderBy(F.desc(time), F.desc("\0file")).limit(1)
-    found = rows.collect()
-    return found[0].asDict(recursive=True) if found else None
+    return rows.drop("\0file").toArrow()

@@ -110,10 +110,10 @@ class ConflateOperator(Operator):
                 self.pages.put(HELD, held)
 
     def put_newest(self, batch: Batch, stands_for: np.ndarray, now: int) -> None:
-        """Rows arrived of which each is the newest of so many, the others having been left behind on their way."""
+        """Rows arrived at once, each the newest of so many, the others having been left behind on their way."""
         queue = self.queue
         assert isinstance(queue, UpdateQueue)
-        queue.enqueue_newest(batch, stands_for, self.at(now))
+        queue.enqueue_newest(batch, stands_for, self.at(now), is_at_once=True)
         self._keep()
 
     def _keep(self) -> None:

@@ -212,6 +212,13 @@ class Fifo(OneLine):
         """To the end, in the order of their last updates."""
         self.line.add(keys[self._occurrences.last(keys)])
 
+    def arrive_at_once(self, keys: np.ndarray, now: int) -> None:
+        """To the end, those that waited already first and as they stood: no key stands behind others for good."""
+        self.line.place.grow(int(keys.max()) + 1 if len(keys) else 0)
+        different = keys[self._occurrences.last(keys)]
+        places = self.line.place.array[different]
+        self.line.add(different[np.argsort(np.where(places == NONE, np.iinfo(np.int64).max, places), kind="stable")])
+
 
 class InPlace(OneLine):
     """By the first update since the key was last taken."""

@@ -123,6 +123,10 @@ class KeyOrder(ABC):
     def arrive(self, keys: np.ndarray, now: int) -> None:
         """Updates of these keys arrived, one after the other; a key may be among them several times."""
 
+    def arrive_at_once(self, keys: np.ndarray, now: int) -> None:
+        """Updates of these keys arrived together, with no order among them."""
+        self.arrive(keys, now)
+
     @abstractmethod
     def arrive_one(self, key: int, now: int) -> None:
         """One update arrived."""

@@ -115,8 +115,8 @@ class UpdateQueue(TupleQueue):
     def _enqueue_many(self, batch: Batch, now: int) -> None:
         self.enqueue_newest(batch, np.ones(len(batch), np.int64), now)
 
-    def enqueue_newest(self, batch: Batch, stands_for: np.ndarray, now: int) -> None:
-        """Rows arrived in this order, each the newest of so many of its key."""
+    def enqueue_newest(self, batch: Batch, stands_for: np.ndarray, now: int, *, is_at_once: bool = False) -> None:
+        """Rows arrived in this order, or without any, each the newest of so many of its key."""
         keys = self._keys.numbers(batch)
         self._know(now)
         self.tuples.account(now)
@@ -140,7 +140,7 @@ class UpdateQueue(TupleQueue):
         came = keys if total == len(keys) else np.repeat(keys, stands_for)
         counts = self._occurrences.counts(came, different)
         self._updates.array[different] += counts
-        self.order.arrive(came, now)
+        (self.order.arrive_at_once if is_at_once else self.order.arrive)(came, now)
         self._meter.arrived(different, counts, now)
 
     def _pass(self, why: str, batch: Batch, but: np.ndarray | None = None) -> None:
@@ -259,6 +259,11 @@ class UpdateQueue(TupleQueue):
         if number is None or self._locations.view[number] == NONE:
             return None
         return self._codec.decode_row(self.tuples.view(self._locations.view[number]))
+
+    def newest(self, key: Key) -> int | None:
+        """The time of the newest row of a key, waiting or not; None of one that is not known."""
+        number = self._keys.find(key)
+        return None if number is None or self._time is None else int(self._newest.view[number])
 
     # What it is like
 
