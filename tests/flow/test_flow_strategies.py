@@ -209,3 +209,68 @@ def test_strategies_and_queries_that_change_from_another_thread_change_no_result
         found.append(results(counts, both))
     assert found[0] == found[1]
     assert len(found[0][1]) > 50
+
+
+def test_a_consumer_that_has_stopped_is_bounded_and_can_be_cut_off() -> None:
+    tap, entered, go_on = Tap(), threading.Event(), threading.Event()
+
+    def stuck(table: Any) -> None:
+        entered.set()
+        assert go_on.wait(60)
+
+    made = flow(tap)
+    taken: list[Any] = []
+    slow = made.query("SELECT t, v + 1 AS w FROM s", name="slow")
+    run = made.start({made.query("SELECT * FROM s", name="quick"): taken, slow: stuck}, max_held=3)
+    tap.items.extend(ROWS[:3])
+    assert entered.wait(60)
+    while len(taken) < 3:  # others go on, as long as there is room
+        run.runs["quick"]._results.sink.flush()  # type: ignore[attr-defined]
+    tap.items.extend([*ROWS[3:], pk.END])
+    while run.held()["slow"] < 5:  # one in its hands, three that wait, one for which there is no room
+        assert run.status == "running"
+    assert next(iter(run.held())) == "slow"
+    run.cut_off("slow")
+    assert run.wait(60)
+    assert [row["t"] for row in taken] == list(range(40))
+    error = run.runs["slow"].exception
+    assert error is not None
+    assert error.what == "The query was cut off: its sink did not take its results."
+    assert (error.where, error.hint) == ("query slow", "the others go on; start it again with another sink")
+    assert int(error.got.removesuffix(" results waited")) >= 5
+    go_on.set()
+
+
+def test_sinks_beside_the_run_take_everything_and_fail_for_themselves() -> None:
+    made = flow(ROWS)
+    counts: list[Any] = []
+    both: list[Any] = []
+
+    def broken(table: Any) -> None:
+        raise ValueError("no")
+
+    queries = {made.query(COUNT, name="n"): counts, made.query(BOTH, name="both"): both}
+    run = made.start({**queries, made.query("SELECT * FROM s", name="broken"): broken}, max_held=1)
+    assert run.wait(60)
+    assert results(counts, both) == DUE
+    assert run.exception is None
+    error = run.runs["broken"].exception
+    assert error is not None
+    assert "no" in str(error)
+
+
+def test_what_is_wrong_with_held_results_is_told() -> None:
+    made = flow([])
+    query = made.query(COUNT, name="n")
+    with pytest.raises(StreamError) as told:
+        made.start({query: []}, max_held=0, name="r")
+    error = told.value
+    assert error.what == "So many results may wait for a sink, at least one."
+    assert (error.where, error.got) == ("r", "max_held=0")
+    assert error.hint == "max_held=1000, or None to write within the run"
+    run = made.start({query: []})
+    with pytest.raises(StreamError) as told:
+        run.cut_off("n")
+    error = told.value
+    assert error.what == "The run itself writes to this sink, and cannot leave it."
+    assert (error.where, error.hint) == ("query n", "flow.start(…, max_held=1000) writes to sinks beside the run")

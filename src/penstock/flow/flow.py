@@ -361,6 +361,7 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         snapshot: bytes | None = None,
         strategy: str | Strategy = "dfs",
         weights: Mapping[Any, float] | None = None,
+        max_held: int | None = None,
     ) -> FlowRun:
         """Run several queries as one, in-process: streams are read once, and what plans have in common runs once.
 
@@ -373,6 +374,7 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             snapshot: the state of a run of the same queries, to go on from.
             strategy: which operator runs next: `dfs`, `bfs`, `round_robin` or `pk.dfs(batch=k)`, see `FlowRun.use`.
             weights: of queries, which share the time of the run by them, see `FlowRun.share`.
+            max_held: sinks are written to beside the run, and so many results may wait for each; see `FlowRun.cut_off`.
         """
         if self.spark is not None:
             raise UnsupportedError(
@@ -384,5 +386,5 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             raise StreamError("The name of a run is a text.", got=repr(name)[:200])
         sources = {key: (source.open, source.ahead, source.paths) for key, source in self._sources.items()}
         return start_together(
-            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights
+            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights, max_held
         )

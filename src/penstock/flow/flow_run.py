@@ -25,11 +25,12 @@ from penstock.flow.destinations import Forward
 from penstock.flow.local import LocalQuery, check_apart
 from penstock.flow.query import Query
 from penstock.flow.query_run import QueryRun
+from penstock.io.buffered import BufferedSink
 from penstock.io.files import check_not_read
 from penstock.io.sinks import Sink, open_sink
 from penstock.model.accounts import DeadLimit
 from penstock.model.batch import Batch
-from penstock.model.elements import Punctuation
+from penstock.model.elements import Punctuation, is_whole
 from penstock.plan.catalog import Catalog
 from penstock.runtime.strategies import Strategy, strategy_of
 
@@ -50,6 +51,7 @@ class FlowRun(BackgroundRun[Named]):
         late: Sink,
         dead: Sink,
         max_dead: float | None,
+        max_held: int | None = None,
     ) -> None:
         """Made by `Flow.start`."""
         self.execution: SharedExecution = SharedExecution(catalog, bounds_in_place=False)
@@ -66,6 +68,7 @@ class FlowRun(BackgroundRun[Named]):
         """Held while queries come or go."""
         self._ready: deque[QueryRun] = deque()
         self._is_over = False
+        self._max_held = max_held
         self._paths = {key: paths for key, (_, _, paths) in sources.items()}
         super().__init__(name, forwards, max_dead)
         self.execution.receive, self.execution.lose = self._receive, self._lose
@@ -83,7 +86,10 @@ class FlowRun(BackgroundRun[Named]):
                 query = self._checked(given, made)
                 if isinstance(target, str | os.PathLike):
                     check_not_read(target, self._paths, query.name)
-                made[query.name] = QueryRun(self, query, open_sink(target, query.form.arrow))
+                sink = open_sink(target, query.form.arrow)
+                if self._max_held is not None:
+                    sink = BufferedSink(sink, self._max_held, query.name)
+                made[query.name] = QueryRun(self, query, sink)
                 opened.callback(made[query.name]._results.sink.abandon)
             before = {n: r for n, r in self.runs.items() if n in made}
             for run in made.values():
@@ -197,10 +203,38 @@ class FlowRun(BackgroundRun[Named]):
         """How many results (batches and bounds) of each query have come out and were not taken by its sink.
 
         One thread runs all queries and writes to their sinks. A sink that does not come back holds up the others, so no
-        more than what came out together is ever held; the query that holds it is named first.
+        more than what came out together is ever held; the query that holds them up is named first. With `max_held` each
+        sink has a thread of its own, and holds up the others only when so many results wait for it.
         """
         runs = [run for run in self.runs.values() if not run._is_removed]
         return {run.name: run._held() for run in sorted(runs, key=lambda run: not run._is_writing)}
+
+    def cut_off(self, name: str) -> None:
+        """Let a query go whose sink does not take its results, without waiting for it; what waits for it is lost."""
+        run = self.runs[self._running(name)]
+        sink = run._results.sink
+        if not isinstance(sink, BufferedSink):
+            raise StreamError(
+                "The run itself writes to this sink, and cannot leave it.",
+                where=f"query {run.name}",
+                hint="flow.start(…, max_held=1000) writes to sinks beside the run",
+            )
+        held = run._held()
+        sink.cut()
+        error = StreamError(
+            "The query was cut off: its sink did not take its results.",
+            where=f"query {run.name}",
+            got=f"{held} results waited",
+            hint="the others go on; start it again with another sink",
+        )
+        self._remove(run, publish=False, error=error)
+
+    def process_available(self) -> None:
+        """Until everything that the sources have given is processed, and sinks have taken what came of it."""
+        super().process_available()
+        for run in list(self.runs.values()):
+            if isinstance(run._results.sink, BufferedSink):
+                run._results.sink.flush()
 
     def explain(self) -> str:
         """The graph of the queries that run: a tree for each, and what of it is shared with whom."""
@@ -294,6 +328,7 @@ def start_together(
     snapshot: bytes | None,
     strategy: str | Strategy,
     weights: Mapping[Any, float] | None,
+    max_held: int | None,
 ) -> FlowRun:
     """Run queries of a flow as one."""
     if not isinstance(queries, Mapping) or not queries:
@@ -302,6 +337,13 @@ def start_together(
         )
     DeadLimit(max_dead)  # a wrong limit is said here and not in the background
     chosen = strategy_of(strategy, name)
+    if max_held is not None and (not is_whole(max_held) or max_held < 1):
+        raise StreamError(
+            "So many results may wait for a sink, at least one.",
+            where=name,
+            got=f"max_held={max_held!r}"[:200],
+            hint="max_held=1000, or None to write within the run",
+        )
     targets: dict[str, Any] = {f"results of {getattr(q, 'name', q)}": sink for q, sink in queries.items()}
     check_apart({**targets, "late rows": late, "dead letters": dead_letters}, name)
     for target in (late, dead_letters):
@@ -311,7 +353,7 @@ def start_together(
         lates, letters = open_sink(late), open_sink(dead_letters)
         for sink in (lates, letters):
             opened.callback(sink.abandon)
-        run = FlowRun(name, catalog, sources, lates, letters, max_dead)
+        run = FlowRun(name, catalog, sources, lates, letters, max_dead, max_held)
         run._join(queries.items())
         run.execution.use(chosen)
         if weights is not None:

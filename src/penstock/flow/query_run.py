@@ -21,6 +21,7 @@ from penstock.flow.queue_progress import path_to, read_current, staleness_of
 from penstock.flow.reading_path import ReadingPath
 from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
 from penstock.flow.run_progress import RunProgress, shown
+from penstock.io.buffered import BufferedSink
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -123,7 +124,9 @@ class QueryRun(Run):
 
     def _held(self) -> int:
         outlet = self._flow_run.execution.graph.outlets.get(self.name)
-        return len(self._pending) + self._is_writing + (0 if outlet is None else outlet.unread)
+        sink = self._results.sink
+        beside = sink.held if isinstance(sink, BufferedSink) else 0
+        return len(self._pending) + self._is_writing + beside + (0 if outlet is None else outlet.unread)
 
     def _leave(self, error: PenstockError | None, *, whole: bool) -> None:
         """No more comes; what came is whole, or a part."""

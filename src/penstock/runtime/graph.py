@@ -64,6 +64,8 @@ class Graph:
         """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
         self.strategy = DEPTH_FIRST
         """Of all operators that have none of their own."""
+        self._is_broken = False
+        """Whether somebody has put a break node."""
         self.executor = Executor(self.reject, lambda: self.clock())  # noqa: PLW0108 - whichever is the clock then
 
     def _add(self, planned: Physical, operator: Operator, identity: str) -> GraphNode:
@@ -128,13 +130,14 @@ class Graph:
         """Put a virtual break node at the output of an operator, before everybody who takes it, or take it away."""
         for arc in node.arcs:
             arc.is_break = broken and arc.consumer is not None
+        self._is_broken = any(arc.is_break for each in self.nodes for arc in each.arcs)
         self.executor.forget()
         self.tabulate()
 
     @property
     def takes_bursts(self) -> bool:
         """Whether it matters that several elements came together."""
-        return self.strategy != DEPTH_FIRST or any(arc.is_break for arc in self.table.breaks)
+        return self.strategy != DEPTH_FIRST or self._is_broken
 
     def lagging(self, node: GraphNode) -> GraphNode:
         """The entrance that holds an operator back: at each step back, the producer of the least register.

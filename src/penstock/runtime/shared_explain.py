@@ -8,12 +8,13 @@ stay.
 from __future__ import annotations
 
 from penstock.runtime.graph import GraphNode
-from penstock.runtime.shared_graph import SharedGraph, takers_of
+from penstock.runtime.shared_graph import SharedGraph
+from penstock.runtime.takers import takers_of
 
 
 def explain_shared(graph: SharedGraph) -> str:
     """The trees of all queries, in the order in which they joined."""
-    takers = takers_of(graph)
+    takers = takers_of(graph.nodes, graph.outlets)
     numbers: dict[GraphNode, int] = {}
     lines: list[str] = []
 

@@ -41,6 +41,7 @@ from penstock.runtime.arcs import Arc, Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import Graph, GraphNode
 from penstock.runtime.strategies import Strategy
+from penstock.runtime.takers import takers_of
 from penstock.sql.predicates import source_of
 
 
@@ -305,7 +306,7 @@ class SharedGraph(Graph):
     def _strategies(self) -> Callable[[GraphNode], Strategy]:
         if not self.own_strategies:
             return super()._strategies()
-        takers = takers_of(self)
+        takers = takers_of(self.nodes, self.outlets)
         own, usual = self.own_strategies, self.strategy
         found = {node: own.get(next(iter(names)), usual) for node, names in takers.items() if len(names) == 1}
         return lambda node: found.get(node, usual)
@@ -376,21 +377,6 @@ class SharedGraph(Graph):
             if self.outlets.get(outlet.name) is outlet:
                 for element in outlet.drain():
                     yield outlet.name, element
-
-
-def takers_of(graph: SharedGraph) -> Mapping[GraphNode, Mapping[str, None]]:
-    """The queries that each operator takes part in, in the order in which they joined."""
-    found: dict[GraphNode, dict[str, None]] = {node: {} for node in graph.nodes}
-
-    def visit(node: GraphNode, name: str) -> None:
-        if name not in found[node]:
-            found[node][name] = None
-            for arc in node.inputs:
-                visit(arc.producer, name)
-
-    for name, outlet in graph.outlets.items():
-        visit(outlet.producer, name)
-    return found
 
 
 def _for_anybody(planned: Physical) -> Physical:
