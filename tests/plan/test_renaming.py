@@ -18,7 +18,7 @@ from penstock.testing.asserts import assert_same, assert_sound, tdb_of
 from tests.golden.cases import CASES, Golden, feed
 
 JOINS = [case for case in CASES if re.search(r"\b[abc]\.", case.sql)]
-ALIAS = r"(?<!\.)\b[abc]\b(?=\.)|(?<=\bs )[abc]\b"
+ALIAS = r"(?<!\.)\b[abc]\b(?=\.)|(?<=\bs )[abc]\b|(?<=ING )[abc]\b"
 WORDINGS = [{"a": "first", "b": "second", "c": "third"}, {"a": "b", "b": "a"}]
 
 
