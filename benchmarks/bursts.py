@@ -14,14 +14,14 @@ import time
 import penstock as pk
 from penstock.engines.local.shared import SharedExecution
 from penstock.model.batch import Batch
-from penstock.runtime.strategies import strategy_of
+from penstock.runtime.strategies import Strategy, strategy_of
 
 STEP = 0.0005
 """Seconds that an operator works for a row."""
 TRIALS = 5
 
 
-def latency(strategy: str | pk.Strategy, rows: int) -> tuple[float, float]:
+def latency(strategy: str | Strategy, rows: int) -> tuple[float, float]:
     """The mean latency of the rows of a burst, and the mean step, in seconds."""
 
     def work(value: int) -> int:

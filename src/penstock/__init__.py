@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.model.tdb import TDB, equivalent, tdb
     from penstock.model.time import END_OF_TIME
     from penstock.runtime.polled import END, IDLE
-    from penstock.runtime.strategies import Strategy, dfs
+    from penstock.runtime.strategies import dfs
     from penstock.storage.retention import Retention
 
 __version__ = "0.1.0"
@@ -49,7 +49,6 @@ __all__ = [
     "Run",
     "RunProgress",
     "Signed",
-    "Strategy",
     "StreamProperties",
     "bounded",
     "conflate",
@@ -84,7 +83,7 @@ _MODULES = {
     "penstock.model.tdb": ("TDB", "equivalent", "tdb"),
     "penstock.model.time": ("END_OF_TIME",),
     "penstock.runtime.polled": ("END", "IDLE"),
-    "penstock.runtime.strategies": ("Strategy", "dfs"),
+    "penstock.runtime.strategies": ("dfs",),
     "penstock.storage.retention": ("Retention",),
 }
 _WHERE = {name: module for module, names in _MODULES.items() for name in names}

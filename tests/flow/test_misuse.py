@@ -78,7 +78,7 @@ class Idle:
 
 def flow_run() -> FlowRun:
     made = pk.Flow().stream("s", Idle(), time="t", schema="t bigint, k string")
-    started: FlowRun = made.start({made.query("SELECT t, k FROM s", name="q"): []})
+    started: FlowRun = made.start({made.query("SELECT t, k FROM s WHERE t > 0", name="q"): []}, max_held=10)
     RUNNING.append((made, started))
     return started
 
@@ -134,9 +134,14 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Flow.start": {"queries": Queries},
     "FlowRun.add": {"query": Queries, "sink": []},
     "FlowRun.remove": {"name": "q"},
+    "FlowRun.use": {"strategy": "bfs"},
+    "FlowRun.break_after": {"state": "σ"},
+    "FlowRun.share": {"weights": {"q": 2}},
+    "FlowRun.cut_off": {"name": "q"},
     "FlowRun.punctuate": {"stream": "s", "bound": 5},
     "LocalExecution.tick": {"now": 5},
     "LocalQuery.start": {"sink": []},
+    "LocalExecution.burst": {"stream": "s", "batches": []},
     "LocalExecution.feed": {"stream": "s", "item": pk.linear("t", 5)},
     "LocalExecution.pusher": {"stream": "s"},
     "LocalExecution.end": {"stream": "s"},

@@ -147,8 +147,12 @@ class Hosting(Entrances, Generic[Out]):
 
         They wait at its entrance, and the strategy decides how far each goes before the next is looked at.
         """
+        name = self._known(stream)
+        if not isinstance(batches, Sequence) or not all(isinstance(batch, Batch) for batch in batches):
+            raise StreamError("A burst is a list of batches.", where=stream, got=repr(batches)[:200])
         for batch in batches:
-            self._check(self._known(stream), batch)
+            self._check(name, batch)
+        for batch in batches:
             self._reads[stream.lower()] += len(batch)
         return self.graph.burst(stream, batches)
 

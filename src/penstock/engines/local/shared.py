@@ -226,7 +226,7 @@ class SharedExecution(Hosting[Named]):
         """Put a virtual break node behind an operator, by its name in the table, or take it away."""
         with self._gate.alone(), at_rest(self.lanes.values()):
             names = {name: node for node, name in self.graph.table.names().items() if not isinstance(node, Fork)}
-            node = names.get(state)
+            node = names.get(state) if isinstance(state, str) else None
             if node is None or not _is_taken(node):
                 known = ", ".join(name for name, each in names.items() if _is_taken(each)) or "none"
                 raise StreamError(
