@@ -265,6 +265,8 @@ def _drained(node: Conflate) -> str:
 
 def _sequences(node: Pattern) -> str:
     """What is kept of a pattern, and for how long."""
+    if len(node.places) == 1:
+        return "rows, and times of rows that must not come, until a bound has passed the time that is watched"
     kept = {
         "recent": "of each key the most recent sequence up to each step, as of the times that may still be asked for",
         "chronicle": "sequences that wait for their next step, in order",
@@ -274,7 +276,8 @@ def _sequences(node: Pattern) -> str:
     ends = "given up when the bound on the time has passed" if node.within is not None else "for as long as they wait"
     if node.context == "recent" and node.within is None:
         ends = "one of each key for ever"
-    return f"rows in order of time once their steps have promised it; {kept}, {ends}"
+    watched = "; then until a bound has passed the time that is watched" if node.ends_with_nothing else ""
+    return f"rows in order of time once their steps have promised it; {kept}, {ends}{watched}"
 
 
 def _more(node: Join) -> Iterator[str]:
