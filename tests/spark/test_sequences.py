@@ -42,11 +42,11 @@ def check(seed: int, evaluators: Any, spark: Any) -> None:
     assert found.agrees, f"{sql}\n{found.render()}"
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(16), 4))
+@pytest.mark.parametrize("seed", some_and_slow(range(16), 2))
 def test_all_evaluators_agree(seed: int, spark: Any) -> None:
     check(seed, EVALUATORS, spark)
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(100, 116), 2))
+@pytest.mark.parametrize("seed", some_and_slow(range(100, 116), 1))
 def test_batch_evaluators_agree(seed: int, spark: Any) -> None:
     check(seed, WITHOUT_STREAMING, spark)
