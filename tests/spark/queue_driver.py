@@ -34,8 +34,9 @@ KEYS, ROWS, RANGE = 23, 300, 50
 FORMS: dict[str, tuple[dict[str, Any], str]] = {
     "rows": ({"budget": 6}, "SELECT ts, k, handing(v) AS v FROM calm"),
     "windows": (
-        {"budget": 60, "windows": "lazy"},
-        f"SELECT k, sum(handing(v)) AS v, count(*) AS n [RANGE {RANGE}, SLIDE {RANGE}, WA ts] FROM calm GROUP BY k",
+        {"budget": 6, "windows": "lazy"},
+        "SELECT window_end, k, handing(v) AS v, n FROM "
+        f"(SELECT k, sum(v) AS v, count(*) AS n [RANGE {RANGE}, SLIDE {RANGE}, WA ts] FROM calm GROUP BY k) w",
     ),
 }
 """How each form is conflated, and what is asked of it."""

@@ -180,7 +180,15 @@ def case(seed: int) -> tuple[str, list[Arrivals]]:
     return sql, [arrivals(rng, name, schema) for name in "abc"]
 
 
-@pytest.mark.parametrize("seed", range(len(SHAPES)), ids=lambda seed: SHAPES[seed].__name__)
+ALIKE = (paned_aggregates, stateless, of_values, grouping_sets)
+"""Which are near enough to others, or judged in batches as well, to be among the slow tests as streams."""
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(at, marks=[pytest.mark.slow] if shape in ALIKE else []) for at, shape in enumerate(SHAPES)],
+    ids=lambda seed: SHAPES[seed].__name__,
+)
 def test_all_evaluators_agree(seed: int, spark: Any) -> None:
     sql, streams = case(seed)
     found = agreement(sql, streams, user_catalog(), EVALUATORS, spark)

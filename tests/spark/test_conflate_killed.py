@@ -23,6 +23,8 @@ pytestmark = [
     pytest.mark.skipif(modes.chosen() != "local", reason="the processes that are killed run Spark in local mode"),
 ]
 DRIVER = "tests.spark.queue_driver"
+CALLS = {"rows": (3, 2), "windows": (1, 1)}
+"""At which row of a task that is handed on it is killed; of windows there are few."""
 
 
 def killed_at(home: Path, form: str, point: str, calls: int) -> None:
@@ -40,13 +42,14 @@ def check(home: Path, form: str, files: int) -> None:
 
 @pytest.mark.parametrize("form", CHECKS)
 def test_killed_while_rows_wait_and_are_handed_on(form: str, tmp_path: Path) -> None:
-    killed_at(tmp_path, form, "handing", 2)
+    killed_at(tmp_path, form, "handing", CALLS[form][0])
     check(tmp_path, form, 1)
 
 
 @pytest.mark.parametrize("form", CHECKS)
 def test_killed_at_every_point(form: str, tmp_path: Path) -> None:
-    points = [("handing", 3), *((point, calls) for point in DRIVERS for calls in (1, 2)), ("handing", 2)]
+    first, last = CALLS[form]
+    points = [("handing", first), *((point, calls) for point in DRIVERS for calls in (1, 2)), ("handing", last)]
     for point, calls in points:
         killed_at(tmp_path, form, point, calls)
     check(tmp_path, form, len(points))

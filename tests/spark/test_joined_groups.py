@@ -30,7 +30,7 @@ NEAR = "b.a = a.a AND b.t BETWEEN a.t - INTERVAL 20 SECONDS AND a.t + INTERVAL 2
         (f"SELECT a.a, count(*) AS n [RANGE TUMBLING 5 seconds, WA t] FROM (SELECT a.a, least(a.t, b.t) AS t "
          f"FROM s a JOIN z b ON {NEAR}) a GROUP BY a.a", 3),
         (f"SELECT a.a, count(*) AS n, max(b.t) AS last FROM s a JOIN z b ON {NEAR} GROUP BY a.a", 1),
-    ], 2),
+    ], 1),
 )  # fmt: skip
 def test_every_evaluator_agrees(sql: str, seed: int, spark: Any) -> None:
     streams = [Arrivals(name, SCHEMA, PROGRESS, batches(seed + n)) for n, name in enumerate("sz")]

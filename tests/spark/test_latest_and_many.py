@@ -43,14 +43,14 @@ def check(sql: str, names: str, rng: random.Random, schema: Schema, evaluators: 
     assert found.agrees, f"{sql}\n{found.render()}"
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(12), 2))
+@pytest.mark.parametrize("seed", some_and_slow(range(12), 1))
 def test_the_latest_rows_by_all_evaluators(seed: int, spark: Any) -> None:
     rng = random.Random(seed)
     schema = rng.choice([INTEGER, TIMESTAMP])
     check(latest(rng, schema), "ab", rng, schema, EVALUATORS, spark)
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(100, 112), 2))
+@pytest.mark.parametrize("seed", some_and_slow(range(100, 112), 1))
 def test_the_latest_rows_in_batch(seed: int, spark: Any) -> None:
     rng = random.Random(seed)
     schema = rng.choice([INTEGER, TIMESTAMP])

@@ -32,7 +32,7 @@ def rows(count: int = 60) -> list[tuple[int, str, int]]:
     return [(chance.randrange(-60, 60) * SECOND, chance.choice("ab"), chance.randrange(9)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("lengths", some_and_slow(LENGTHS, 2))
+@pytest.mark.parametrize("lengths", some_and_slow(LENGTHS, 1))
 def test_windows_are_those_of_spark(spark: SparkSession, lengths: str) -> None:
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     given = [(epoch + dt.timedelta(microseconds=t), k, v) for t, k, v in rows()]
