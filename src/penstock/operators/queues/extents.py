@@ -198,11 +198,10 @@ class NestedExtents(Extents):
         return self.window.first(self.inner.end(closed + 1 if later is None else later)) - 1
 
     def first_from(self, time: int) -> int:
-        """The first that holds none of the ends of windows below that start before."""
-        first = self.below.first_from(time)
-        before = self.below.preceding(first - 1)
-        end = self.inner.end(first - 1 if before is None else before)
-        return -((self.window.origin - end - 1 - self.window.range) // self.window.slide) - 1
+        """The one after the last that holds the end of a window below that starts before."""
+        before = self.below.preceding(self.below.first_from(time) - 1)
+        last = None if before is None else self.preceding(self.window.last(self.inner.end(before)))
+        return self.window.first(time) if last is None else last + 1
 
     def parts(self, wid: int) -> tuple[Interval, ...]:
         """Itself, and below it the runs of windows that reach from the first that is needed to the last."""
