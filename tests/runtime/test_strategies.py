@@ -348,3 +348,17 @@ def test_the_latency_of_bursts_is_the_papers(rows: int) -> None:
     for strategy in (BREADTH_FIRST, ROUND_ROBIN, dfs(batch=rows)):
         assert sum(latencies(strategy, rows)) / rows == 1.5 * rows + 0.5
     assert latencies(dfs(batch=2), 4) == [3, 4, 7, 8]
+
+
+def test_of_inputs_that_wait_the_one_that_was_promised_least_is_taken_first() -> None:
+    played = Played([], None)
+    played.add("SELECT ts, k FROM s UNION ALL SELECT ts, k FROM r")
+    (node,) = [node for node in played.run.graph.nodes if len(node.inputs) == 2]
+    for least in (0, 1):
+        for at, arc in enumerate(node.inputs):
+            arc.register = 3 if at == least else 5
+            arc.producer.hold(Batch(arc.producer.operator.schema, [(9, 1)]))
+        heads = [arc.head for arc in node.inputs]
+        assert node.draw()
+        assert [arc.head - head for arc, head in zip(node.inputs, heads, strict=True)] == [1 - least, least]
+        assert node.draw()
