@@ -296,19 +296,6 @@ def test_a_break_node_needs_an_operator_that_somebody_takes_from() -> None:
     assert [row.rule.name for row in run.graph.table.rows] == ["DFS-Source", "DFS-Sink", "DFS-Source-Sink"]
 
 
-def test_backtracking_from_an_operator_that_waits_comes_to_the_entrance_that_holds_it_back() -> None:
-    flow = pk.Flow()
-    for name in "sr":
-        flow.stream(name, [], time="ts", schema=COLUMNS)
-    run = SharedExecution(flow.catalog, {"q": flow.query(QUERIES[5]).plan})
-    (join,) = [node for node in run.graph.nodes if len(node.inputs) == 2]
-    schema = run.graph.sources["s"][0].operator.schema
-    run.feed("s", Batch(schema, [(5, 1, 1)]))
-    assert run.graph.lagging(join).stream == "r"
-    run.feed("r", Batch(schema, [(9, 1, 1)]))
-    assert run.graph.lagging(join).stream == "s"
-
-
 def test_a_query_may_have_a_strategy_of_its_own() -> None:
     flow = pk.Flow().stream("s", [], time="ts", schema=COLUMNS)
     texts = {"a": "SELECT ts, v + 1 AS w FROM s WHERE v > 0", "b": "SELECT ts, k FROM s WHERE k > 0"}

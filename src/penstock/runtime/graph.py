@@ -139,15 +139,6 @@ class Graph:
         """Whether it matters that several elements came together."""
         return self.strategy != DEPTH_FIRST or self._is_broken
 
-    def lagging(self, node: GraphNode) -> GraphNode:
-        """The entrance that holds an operator back: at each step back, the producer of the least register.
-
-        That is where backtracking from an operator that waits ends, and who is to promise something.
-        """
-        while node.inputs:
-            node = min(node.inputs, key=lambda arc: arc.register).producer
-        return node
-
     def _settle(self) -> Iterator[None]:
         """Make the table if the graph has changed, and run whatever is under way to its end."""
         self.tabulate()
