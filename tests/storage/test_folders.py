@@ -17,7 +17,7 @@ from penstock.errors import StorageError
 from penstock.model.schema import schema_of
 from penstock.storage import folder_log
 from penstock.storage.files import Place, place_of
-from penstock.storage.folders import OutputFolder, Owner, describe, read_file
+from penstock.storage.folders import OutputFolder, Owner, Staging, describe, read_file
 from penstock.storage.reader import FolderReader, Position
 from tests.profiles import examples
 from tests.storage.conftest import Places
@@ -247,3 +247,20 @@ def test_a_file_that_gets_its_name_between_two_looks_is_read(tmp_path: Path, mon
     monkeypatch.setattr(pq, "read_table", look)
     assert read_file(out.place, file)["t"].to_pylist() == [1, 2]
     assert len(looks) == 3
+
+
+def test_a_dictionary_is_made_only_of_values_that_repeat(places: Places) -> None:
+    schema = schema_of([("t", "bigint"), ("k", "string"), ("w", "timestamp"), ("d", "decimal(9,2)")], "t")
+    staging = Staging(places("staging"), describe(schema))
+    size = 1000
+    rows = pa.table(
+        [pa.array(range(size)), pa.array([f"key {i}" for i in range(size)]), [0] * size, [None] * size],
+        schema=pa.schema(schema.arrow),
+    )
+    file = staging.write([rows, rows])
+    place = places("staging") / str(file.staged)
+    with place.fs.open_input_file(place.path) as opened:
+        columns = pq.ParquetFile(opened).metadata.row_group(0)
+        has = {columns.column(i).path_in_schema: columns.column(i).has_dictionary_page for i in range(4)}
+    assert has == {"t": False, "k": False, "w": True, "d": True}
+    assert file.rows == 2 * size

@@ -25,6 +25,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +40,8 @@ from penstock.storage.log import DataFile
 META = "_penstock"
 COMPACT_ROWS = 1_000_000
 """Compaction writes files of at most about so many rows."""
+SAMPLE = 4096
+"""By so many rows it is told whether the values of a column repeat."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +101,14 @@ class Staging:
         file = self.folder / uuid.uuid4().hex
         rows, starts = 0, []
         file.folder.make_folder()
+        given = iter(tables)
+        first = list(islice(given, 1))
         with (
             file.told("write"),
             file.fs.open_output_stream(file.path) as sink,
-            pq.ParquetWriter(sink, schema.arrow) as writer,
+            pq.ParquetWriter(sink, schema.arrow, use_dictionary=_repeating(first)) as writer,
         ):
-            for table in tables:
+            for table in chain(first, given):
                 rows += table.num_rows
                 writer.write_table(table.cast(schema.arrow))
                 if self.stream.time is not None and table.num_rows:
@@ -113,6 +118,14 @@ class Staging:
         least = min((s["min"] for s in starts if s["min"] is not None), default=None)
         greatest = max((s["max"] for s in starts if s["max"] is not None), default=None)
         return DataFile("", rows, least, greatest, file.name, size)
+
+
+def _repeating(tables: Sequence[pa.Table]) -> bool | list[str]:
+    """The columns that a dictionary makes smaller, by a sample; for others it would be made and thrown away."""
+    if not tables or any(pa.types.is_nested(field.type) for field in tables[0].schema):  # which go by paths
+        return True
+    sample = tables[0].slice(0, SAMPLE)
+    return [name for name in sample.column_names if 2 * len(pc.unique(sample[name])) <= sample.num_rows]
 
 
 def ticks_of(column: pa.ChunkedArray) -> pa.ChunkedArray:

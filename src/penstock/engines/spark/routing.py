@@ -23,6 +23,9 @@ from penstock.plan.expressions import Expression
 from penstock.runtime.column_functions import column_function
 from penstock.runtime.row_functions import Functions, row_function
 
+NULL = "\0"
+"""What null is hashed as."""
+
 
 class Router:
     """Gives every row of a batch its bucket."""
@@ -104,7 +107,7 @@ def _hashes(
 
 def hash_values(values: Sequence[object]) -> np.ndarray:
     """A hash per value that does not depend on the process: equal values must meet in one bucket, nulls and NaN too."""
-    texts = np.array(["\0" if v is None else str(canonical(v)) for v in values], dtype=object)
+    texts = np.array([NULL if v is None else str(canonical(v)) for v in values], dtype=object)
     hashed: np.ndarray = pd.util.hash_array(texts, categorize=False)
     return hashed
 
@@ -117,9 +120,17 @@ def _hash_texts(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     encoded = pc.dictionary_encode(array, null_encoding="encode")
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
-    values = [row[0] for row in rows_of(pa.table({"v": encoded.dictionary}))]
-    taken: np.ndarray = hash_values(values)[encoded.indices.to_numpy(zero_copy_only=False)]
+    taken: np.ndarray = _hash_distinct(encoded.dictionary)[encoded.indices.to_numpy(zero_copy_only=False)]
     return taken
+
+
+def _hash_distinct(values: pa.Array) -> np.ndarray:
+    """What `hash_values` gives, for texts without a look at each of them: they are their own text."""
+    if not pa.types.is_string(values.type):
+        return hash_values([row[0] for row in rows_of(pa.table({"v": values}))])
+    texts = values.fill_null(NULL) if values.null_count else values
+    hashed: np.ndarray = pd.util.hash_array(texts.to_numpy(zero_copy_only=False), categorize=False)
+    return hashed
 
 
 def _hash_column(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
