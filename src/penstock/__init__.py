@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.model.snapshots import snapshot_at, snapshot_equivalent, snapshots
     from penstock.model.tdb import TDB, equivalent, tdb
     from penstock.model.time import END_OF_TIME
+    from penstock.model.timestamps import external
     from penstock.runtime.polled import END, IDLE
     from penstock.runtime.strategies import dfs
     from penstock.storage.retention import Retention
@@ -54,6 +55,7 @@ __all__ = [
     "conflate",
     "dfs",
     "equivalent",
+    "external",
     "groupwise",
     "joint",
     "linear",
@@ -82,6 +84,7 @@ _MODULES = {
     "penstock.model.snapshots": ("snapshot_at", "snapshot_equivalent", "snapshots"),
     "penstock.model.tdb": ("TDB", "equivalent", "tdb"),
     "penstock.model.time": ("END_OF_TIME",),
+    "penstock.model.timestamps": ("external",),
     "penstock.runtime.polled": ("END", "IDLE"),
     "penstock.runtime.strategies": ("dfs",),
     "penstock.storage.retention": ("Retention",),

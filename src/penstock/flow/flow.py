@@ -54,6 +54,7 @@ from penstock.model.progress import (
 )
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
+from penstock.model.timestamps import External, declared_silence
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.runtime.strategies import Strategy
 from penstock.sql.binder import bind
@@ -123,6 +124,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         time_format: str | None = None,
         delimiter: str | None = None,
         max_ahead: str | int | None = None,
+        timestamps: External | None = None,
+        lull: str | int | None = None,
         lives: Sequence[str] | bool = False,
         unique: Sequence[str] | str | None = None,
         update_key: Sequence[str] | str | None = None,
@@ -146,6 +149,10 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             delimiter: what separates the fields of a CSV file; a comma, or a tab in .tsv, unless said otherwise.
             max_ahead: a row whose time is further than this beyond what the stream has reached is a dead letter and
                 moves no bound. Longer than the longest silence.
+            timestamps: `pk.external(skew="2 seconds")`: the times are the source's own, and go on while it is silent as
+                the clock does, but for the skew.
+            lull: rows are at most so old when they come, by this machine's clock. While nothing comes, the clock less
+                this is what the stream has reached.
             lives: how long rows live, where that is not a tick: the columns of start and end, `("vs", "ve")`, of which
                 the first is the time; for rows that are revised also the old end, `("vs", "ve", "v_old")`, and where
                 the input is a changelog what each row does, `("vs", "ve", "v_old", "op")`. True for an iterable of
@@ -173,7 +180,15 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         properties = declared_properties(found, known, insert_only=opened.insert_only)
         updated_by = declared_update_key(name, found, update_key)
         properties = replace(properties, unique=declared_unique(name, found, unique), update_key=updated_by)
-        self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead))
+        with told_of(name):
+            silence = declared_silence(timestamps, lull, found, known)
+            if silence is not None and self.spark is not None:
+                raise StreamError(
+                    "On Spark the clock does not speak for a stream that is silent.",
+                    got="lull" if lull is not None else "timestamps",
+                    hint="feed bounds with run.punctuate(…), or run the flow in-process",
+                )
+        self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead, silence))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
 

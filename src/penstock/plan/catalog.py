@@ -10,6 +10,7 @@ from penstock.errors import StreamError
 from penstock.model.progress import Progress
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import DataType, Schema
+from penstock.model.timestamps import Silence
 from penstock.operators.aggregates.functions import UserAggregate
 from penstock.plan.lookup_nodes import TableInfo
 from penstock.plan.nodes import Node
@@ -25,6 +26,8 @@ class StreamInfo:
     properties: StreamProperties
     max_ahead: int | None = None
     """How many ticks a row may be beyond what the stream has reached."""
+    silence: Silence | None = None
+    """What the clock says of it while nothing comes."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Literal, TypeVar
 
-from penstock.runtime.polled import IDLE, PolledItems
+from penstock.runtime.polled import IDLE, Poll, PolledItems
 from penstock.runtime.shares import Shares
 
 T = TypeVar("T")
@@ -88,6 +88,8 @@ class Pulling(Generic[T]):
         self._full = 0
         self.other_work: Callable[[], OtherWork] = lambda: "none"
         """Asked before sources are waited for: as long as there is other work now, that is told instead."""
+        self.says_when_silent: Callable[[str], bool] = lambda name: False
+        """Whether it matters that a live source has nothing in its turn: then it is told, as of one that is polled."""
         self.shares: Shares | None = None
         """Where time is shared: a source whose component has none left is passed over while others have something."""
 
@@ -172,11 +174,11 @@ class Pulling(Generic[T]):
     def __iter__(self) -> Iterator[tuple[str, T | Exhausted]]:
         """Every item, with the name of its source, whenever one is idle, and at last that the source is exhausted."""
         for name, item in self.turns():
-            if not isinstance(item, Leisure):
+            if not isinstance(item, Leisure | Poll):
                 yield name, item
 
-    def turns(self) -> Iterator[tuple[str, T | Exhausted | Leisure]]:
-        """The same and, without a name, that there is leisure for other work."""
+    def turns(self) -> Iterator[tuple[str, T | Exhausted | Leisure | Poll]]:
+        """The same, that live ones are silent, and, without a name, that there is leisure for other work."""
         while not self._has_ended():
             found, passed = False, []
             for lane in list(self._lanes.values()):
@@ -192,9 +194,12 @@ class Pulling(Generic[T]):
                         found = found or not lane.is_idle
                         yield lane.name, item
                     continue
+                is_silent = not lane.ready and not lane.done
                 for item in self._turn(lane):
                     found = True
                     yield lane.name, item
+                if is_silent and self.says_when_silent(lane.name):
+                    yield lane.name, IDLE
             if found:
                 continue
             if passed and self.shares is not None:
@@ -276,7 +281,8 @@ class Pulling(Generic[T]):
             self._idle = True
             if not (self._halted or self._has_something()):
                 self._changed.notify_all()  # whoever waits for that
-                asks = any(lane.is_polled for lane in self._lanes.values()) or self.other_work() != "none"
+                asked = [lane for lane in self._lanes.values() if lane.is_polled or self.says_when_silent(lane.name)]
+                asks = bool(asked) or self.other_work() != "none"
                 self._changed.wait(PAUSE if asks else None)
             self._idle = False
 

@@ -24,12 +24,13 @@ from typing import Generic, TypeVar
 from penstock.engines.local.draining import MOST, Draining
 from penstock.engines.local.entrances import Entrances
 from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened, promise_of
+from penstock.engines.local.silences import Silences
 from penstock.errors import PenstockError, StreamError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, without_time
 from penstock.model.elements import Punctuation, is_whole, linear
-from penstock.model.time import END_OF_TIME
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node
@@ -74,6 +75,8 @@ class Hosting(Entrances, Generic[Out]):
         """Streams that `run` reads, and that have not ended."""
         self.clock: Callable[[], int] = _wall_clock
         """What time it is, in microseconds since 1970; only sources and operators that ask for it are told."""
+        self.silences = Silences(catalog.streams)
+        """What the clock says of streams while nothing comes."""
         self.stopwatch: Callable[[], float] = time.perf_counter
         """Seconds, for measuring how long something took."""
         self.shares: Shares | None = None
@@ -166,10 +169,11 @@ class Hosting(Entrances, Generic[Out]):
             return self._collect()
 
     def _idle_steps(self, stream: str) -> Iterator[None]:
-        """A source has nothing: it may promise how far it has come, and operators are told the time."""
+        """A source has nothing: it or the clock may tell how far it has come, and operators are told the time."""
         now, entrance = self.clock(), self._entrance(stream)
-        bound = promise_of(self._reading.get(stream), stream, now)
-        if bound is not None and bound > entrance.reached():
+        found = promise_of(self._reading.get(stream), stream, now), self.silences.bound(stream, entrance.by_rows(), now)
+        bound = max((each for each in found if each is not None), default=MIN_TICK)
+        if bound > entrance.reached():
             yield from self.graph.steps(stream, linear(str(entrance.schema.time), min(bound, END_OF_TIME)))
         yield from self.graph.tick(now)
 
@@ -293,6 +297,7 @@ class Hosting(Entrances, Generic[Out]):
         pulling = self._pulling = Pulling[Item | Poll](turn=1)
         pulling.other_work = self._draining.work
         pulling.shares = self.shares
+        pulling.says_when_silent = self.silences.speaks_of
         if self.graph.queued:  # what waits for room would not make what waits in a queue newer
             self._ahead = {name: max(ahead, MANY) for name, ahead in self._ahead.items()}
         for name, items in list(self._reading.items()):
@@ -309,6 +314,8 @@ class Hosting(Entrances, Generic[Out]):
         if isinstance(pulled, Poll):
             return partial(self._idle_steps, stream)
         self.taken += 1
+        if self.silences.speaks_of(stream):
+            self.silences.came(stream, self.clock())
         if isinstance(pulled, Batch) and self.graph.takes_bursts and self._pulling is not None:
             more = self._pulling.more(stream, Batch, MOST)
             self.taken += len(more)

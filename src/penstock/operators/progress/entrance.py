@@ -192,7 +192,11 @@ class Ingest(Operator):
 
     def linear(self) -> int:
         """The bound of the stream as a whole."""
-        return max(self.tracker.bound(self.pages.get("progress")), self.outside())
+        return max(self.by_rows(), self.outside())
+
+    def by_rows(self) -> int:
+        """The bound that the stream's own rows allow."""
+        return self.tracker.bound(self.pages.get("progress"))
 
     def _forget_passed(self) -> None:
         """Promises of groups that the stream as a whole has passed say nothing any more."""
@@ -207,7 +211,7 @@ class Ingest(Operator):
 
     def reached(self) -> int:
         """No later row is below this; only a few values are read, so that anybody may ask at any time."""
-        return max(self.tracker.bound(self.pages.get("progress")), self.outside())
+        return self.linear()
 
     @property
     def has_ended(self) -> bool:
