@@ -63,4 +63,4 @@ def check_windows(home: Path, files: int, progress: Mapping[str, Any]) -> None:
     assert len(found) < len(sums)  # some were passed over
 
 
-CHECKS = {"rows": check_rows, "windows": check_windows}
+CHECKS = {"rows": check_rows, "linecutting": check_rows, "windows": check_windows}

@@ -1,7 +1,7 @@
 """Drives a conflated query in a process of its own, which is killed at a point of it, its JVM with it.
 
 `python -m tests.spark.queue_driver HOME FORM [POINT CALLS]`, started as the leader of a process group. The query is
-conflated by its rows or by its windows, as the form says. With a point a new file of rows is there before the query
+conflated by its rows, in one order of keys or another, or by its windows, as the form says. With a point a new file of rows is there before the query
 starts, so that it is killed while rows of it wait; without one the query runs to its end, and the progress is printed
 as JSON. Points:
 
@@ -33,6 +33,7 @@ DRIVERS = {**STEPS, "ticked": (QueueRounds, "end")}
 KEYS, ROWS, RANGE = 23, 300, 50
 FORMS: dict[str, tuple[dict[str, Any], str]] = {
     "rows": ({"budget": 6}, "SELECT ts, k, handing(v) AS v FROM calm"),
+    "linecutting": ({"budget": 6, "policy": "linecutting"}, "SELECT ts, k, handing(v) AS v FROM calm"),
     "windows": (
         {"budget": 6, "windows": "lazy"},
         "SELECT window_end, k, handing(v) AS v, n FROM "
@@ -67,7 +68,7 @@ def start(spark: Any, home: Path, form: str, handing: Any, **how: Any) -> Any:
     flow.conflate("calm", "s", **options)
     flow.function("handing", handing, "bigint", version="1")
     query: Any = flow.query(text, name="q")
-    if form == "rows":
+    if "windows" not in options:
         how["superseded"] = str(home / "superseded")
     return query.start(str(home / "out"), **how)
 

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(modes.chosen() != "local", reason="the processes that are killed run Spark in local mode"),
 ]
 DRIVER = "tests.spark.queue_driver"
-CALLS = {"rows": (3, 2), "windows": (1, 1)}
+CALLS = {"rows": (3, 2), "linecutting": (3, 2), "windows": (1, 1)}
 """At which row of a task that is handed on it is killed; of windows there are few."""
 
 
