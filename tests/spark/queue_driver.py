@@ -1,9 +1,9 @@
 """Drives a conflated query in a process of its own, which is killed at a point of it, its JVM with it.
 
 `python -m tests.spark.queue_driver HOME FORM [POINT CALLS]`, started as the leader of a process group. The query is
-conflated by its rows, in one order of keys or another, or by its windows, as the form says. With a point a new file of rows is there before the query
-starts, so that it is killed while rows of it wait; without one the query runs to its end, and the progress is printed
-as JSON. Points:
+conflated by its rows, in one order of keys or another, or by its windows, as the form says. With a point a new file of
+rows is there before the query starts, so that it is killed while rows of it wait; without one the query runs to its
+end, and the progress is printed as JSON. Points:
 
 - `handing`: in a worker, while rows are handed on that have waited for a micro-batch at least.
 - `evaluated`: all is done, the state is kept; no record is put.
