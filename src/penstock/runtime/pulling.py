@@ -172,13 +172,13 @@ class Pulling(Generic[T]):
             self._changed.notify_all()
 
     def __iter__(self) -> Iterator[tuple[str, T | Exhausted]]:
-        """Every item, with the name of its source, whenever one is idle, and at last that the source is exhausted."""
+        """Every item, with the name of its source, and at last that the source is exhausted."""
         for name, item in self.turns():
             if not isinstance(item, Leisure | Poll):
                 yield name, item
 
     def turns(self) -> Iterator[tuple[str, T | Exhausted | Leisure | Poll]]:
-        """The same, that live ones are silent, and, without a name, that there is leisure for other work."""
+        """The same, whenever one has nothing that it is idle, and, without a name, leisure for other work."""
         while not self._has_ended():
             found, passed = False, []
             for lane in list(self._lanes.values()):

@@ -9,7 +9,7 @@ from penstock.plan.catalog import StreamInfo
 
 
 class Silences:
-    """Streams that are told apart by whether they have come to a stop or to nothing."""
+    """When something of each stream came last, and the bound that the clock gives since then."""
 
     def __init__(self, streams: Mapping[str, StreamInfo]) -> None:
         """As they are declared, by lower-case name; others may be declared later."""
