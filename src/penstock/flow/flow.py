@@ -182,12 +182,6 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         properties = replace(properties, unique=declared_unique(name, found, unique), update_key=updated_by)
         with told_of(name):
             silence = declared_silence(timestamps, lull, found, known)
-            if silence is not None and self.spark is not None:
-                raise StreamError(
-                    "On Spark the clock does not speak for a stream that is silent.",
-                    got="lull" if lull is not None else "timestamps",
-                    hint="feed bounds with run.punctuate(…), or run the flow in-process",
-                )
         self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead, silence))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self

@@ -21,6 +21,7 @@ import pyarrow as pa
 from penstock.engines.spark import wire
 from penstock.engines.spark.bucket_queues import BucketQueues
 from penstock.engines.spark.buckets import bucket_ids
+from penstock.engines.spark.clock import SILENT_SINCE, bound_by_clock, silences
 from penstock.engines.spark.rounds import EVERYTHING, Round, round_at_work
 from penstock.engines.spark.sending import Sending
 from penstock.engines.spark.staging import staged
@@ -126,6 +127,7 @@ class HostedGraph:
         self.form = ResultForm(plan.schema, plan.properties.insert_only)
         sources = {n.name: n for n in plan.walk() if isinstance(n, Source)}
         self.sources = {name: n for name, n in sources.items() if name.lower() in self.graph.sources}
+        self.silences = silences(plan, catalog)
         self.late_schema = late_schema(*(source.schema for source in sources.values()))
         self.forms = {port: partial_form(n.consumer[0].operator) for port, n in self.graph.edges.items() if n.consumer}
 
@@ -223,6 +225,15 @@ class HostedGraph:
             said = [Said(0, Punctuation(bounds, constants), at) for n in notes for bounds, constants, at in n.said]
             self.graph.advance(stream, summary, said)
         bounds = [n.bound for n in notes if n.bound is not None]
+        clocks = [n.clock for n in notes if n.clock is not None]
+        silence = self.silences.get(stream)
+        if silence is not None:
+            entrance = self.graph.sources[stream.lower()][0].operator
+            assert isinstance(entrance, BatchIngest)
+            if summary is not None:
+                entrance.pages.delete(SILENT_SINCE)
+            elif clocks:
+                bounds.append(bound_by_clock(silence, entrance.pages, entrance.by_rows(), max(clocks)))
         if bounds:
             assert source.schema.time is not None
             self.graph.push(stream, linear(source.schema.time, max(bounds)))

@@ -82,11 +82,12 @@ def _saved_at(home: Place) -> dict[str, Any]:
 
 
 def keep_manifest(
-    home: Place, now: dict[str, Any], asked: int | None, *, buckets: int, named: bool, sql: str
+    home: Place, now: dict[str, Any], asked: int | None, *, buckets: int, named: bool, clock: bool = False, sql: str
 ) -> dict[str, Any]:
     """The manifest of a home, written if this is its first start; raise if the query cannot go on from there.
 
-    `asked` is the number of buckets that was asked for, `buckets` the one that a first start takes.
+    `asked` is the number of buckets that was asked for, `buckets` the one that a first start takes; with `clock` the
+    clock is one of the sources.
     """
     file = home / MANIFEST
     began = any(n.isdigit() for n in (home / "checkpoint" / "offsets").files())
@@ -98,8 +99,11 @@ def keep_manifest(
                 got=f"no {MANIFEST}",
                 hint=f"put {MANIFEST} back, or start over with another flow path and another folder",
             )
-        file.write(json.dumps({**now, "buckets": buckets, "named": named, "sql": sql}, indent=2).encode())
+        file.write(
+            json.dumps({**now, "buckets": buckets, "named": named, "clock": clock, "sql": sql}, indent=2).encode()
+        )
     saved = check_manifest(file.read(), now, str(home), asked)
+    _check_clock(home, saved.get("clock", False), clock, named)
     _check_names(home, saved["named"] if "named" in saved else _named_beside(home, named, began=began), named)
     return saved
 
@@ -139,6 +143,21 @@ def _check_names(home: Place, saved: bool, named: bool) -> None:
         hint="declare every stream over a reader that is not loaded, as before"
         if saved
         else "declare the streams over loaded DataFrames, as before",
+    )
+
+
+def _check_clock(home: Place, saved: bool, clock: bool, named: bool) -> None:
+    """Sources that go by numbers stay as many as they were, and the clock is one of them."""
+    if saved == clock or named:
+        return
+    raise CheckpointError(
+        "The checkpoint is of a query for whose silent streams the clock speaks."
+        if saved
+        else "The checkpoint is of a query for whose silent streams the clock does not speak.",
+        where=str(home),
+        got=f"{'no' if saved else 'a'} lull or external timestamps",
+        hint=f"declare the streams {'with' if saved else 'without'} lull and timestamps, as before; or start anew "
+        "under another name or path (streams over readers that are not loaded may change this)",
     )
 
 

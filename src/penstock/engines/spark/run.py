@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.engines.spark.checkpoint import check_checkpoint
+from penstock.engines.spark.clock import Waiting
 from penstock.engines.spark.failure import told
 from penstock.engines.spark.manifest import keep_manifest, kept_at, manifest_of
 from penstock.engines.spark.queue_rounds import QueueRounds
@@ -120,7 +121,9 @@ def _streaming(
     found = kept_at(home.place)
     fresh = query.hosted(home.place, buckets, found)
     now = manifest_of(fresh.planned, query.catalog)
-    kept = keep_manifest(home.place, now, buckets, buckets=fresh.buckets, named=fresh.named, sql=query.sql)
+    kept = keep_manifest(
+        home.place, now, buckets, buckets=fresh.buckets, named=fresh.named, clock=bool(fresh.silences), sql=query.sql
+    )
     (home.place / CONTROL_FOLDER).make_folder()
     hosted = query.hosted(home.place, int(kept["buckets"]), found)
     schemas = {"result": query.form.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
@@ -134,7 +137,8 @@ def _streaming(
     outputs = [_output(k, schemas[k], places[k], query, home, retention) for k in schemas]
     _check_places(outputs)
     rounds = QueueRounds(home.place, hosted.planned, hosted.buckets, drains=_ends_by_itself(trigger))
-    writer = Writer(home, outputs, hosted.buckets, limit, rounds)
+    waiting = Waiting(query.plan, hosted.silences) if hosted.silences else None
+    writer = Writer(home, outputs, hosted.buckets, limit, rounds, waiting)
     _check_checkpoint(home, writer)
     _check_open(home.place, writer.log.last())
     for output in outputs:

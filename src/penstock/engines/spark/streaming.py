@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.buckets import default_buckets
+from penstock.engines.spark.clock import CLOCK, ClockMapper, clock_frame, silences
 from penstock.engines.spark.host import BatchHost
 from penstock.engines.spark.judging import JudgingMapper
 from penstock.engines.spark.mapper import ControlMapper, Mapper
@@ -80,6 +81,7 @@ class Hosted:
         self.entrances = {p.node.name: p for p in planned.walk() if isinstance(p.node, Source)}
         self.buckets = 1 if is_single(planned) else buckets or default_buckets(spark)
         self.named = all(sources[name.lower()].named for name in self.entrances)
+        self.silences = silences(planned.node, catalog)
         self.late_schema = late_schema(*(p.node.schema for p in self.entrances.values()))
 
     @cached_property
@@ -105,10 +107,18 @@ class Hosted:
             bounds = loaded(self.spark, reader, CONTROL) if self.named else reader.load()
             mapper = ControlMapper(self.buckets, tuple(self.entrances))
             packed = packed.union(bounds.mapInArrow(_function(mapper), PACKED))
+            if self.silences:
+                clock = clock_frame(self.spark, self.home.uri, self._load_clock)
+                told = ClockMapper(self.buckets, tuple(self.silences))
+                packed = packed.union(clock.mapInArrow(_function(told), PACKED))
         last = self.planned.stages
         for stage in range(1, last) if last else ():
             packed = self._stage(packed, stage, PACKED, folders)
         return self._stage(packed, last, TAGGED, folders)
+
+    def _load_clock(self, reader: Any) -> DataFrame:
+        frame: DataFrame = loaded(self.spark, reader, CLOCK) if self.named else reader.load()
+        return frame
 
     def _stage(
         self, packed: DataFrame, stage: int, given: str, folders: Mapping[str, Staging] | None = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.engines.spark.wire import dump, load
+from penstock.model.time import MIN_TICK
 from penstock.plan.nodes import Source
 from penstock.runtime.showing import reached_by
 from penstock.storage.log import Record
@@ -25,13 +26,16 @@ def tracked(record: Record, stream: str) -> dict[str, Any]:
 
 def streams_reached(record: Record, sources: Iterable[Source]) -> dict[str, int]:
     """How far each stream had come after a micro-batch, as its entrance would judge by what the record keeps."""
-    found = {}
-    for source in sources:
-        kept = record.trackers.get(source.name)
-        if kept is not None:
-            bound = reached_by(source, _state(kept))
-            found[source.name] = bound if kept["outside"] is None else max(bound, kept["outside"])
-    return found
+    return {s.name: reached_in(record.trackers, s) for s in sources if s.name in record.trackers}
+
+
+def reached_in(trackers: Mapping[str, Any], source: Source) -> int:
+    """How far a stream has come, by the progress of streams as a record has it."""
+    kept = trackers.get(source.name)
+    if kept is None:
+        return MIN_TICK
+    bound = reached_by(source, _state(kept))
+    return bound if kept["outside"] is None else max(bound, kept["outside"])
 
 
 def _state(kept: dict[str, Any]) -> Any:

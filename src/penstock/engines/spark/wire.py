@@ -125,6 +125,8 @@ class Note:
     read: int = 0
     bound: int | None = None
     """A bound given from outside: the stream goes on only from here."""
+    clock: int | None = None
+    """What time it is, for a stream of which the clock may speak; in microseconds since 1970."""
     said: tuple[tuple[Any, Any, int], ...] = ()
     """What the part promises of some groups: bounds, constants, and the time of the row that said it."""
 

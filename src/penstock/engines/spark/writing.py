@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from penstock.engines.spark.bucket_promises import BucketPromises
 from penstock.engines.spark.bucket_queues import QUEUES
+from penstock.engines.spark.clock import WAKES, Waiting
 from penstock.engines.spark.judging import note
 from penstock.engines.spark.queue_rounds import QueueRounds
 from penstock.engines.spark.staging import staged_file
@@ -67,13 +68,15 @@ class Writer:
         buckets: int,
         limit: DeadLimit | None = None,
         rounds: QueueRounds | None = None,
+        waiting: Waiting | None = None,
     ) -> None:
         """The home's lease is held by whoever started the run; `limit` is how many dead letters are borne.
 
-        `rounds` are of the update queues, if there are any.
+        `rounds` are of the update queues, if there are any; `waiting` is what the clock may speak of, if it may.
         """
         self.home, self.outputs, self.buckets, self.limit = home, outputs, buckets, limit or DeadLimit()
         self.rounds = rounds if rounds else None
+        self.waiting = waiting
         self.log = RunLog(home, {KINDS[o.kind]: o.folder for o in outputs if o.folder is not None})
 
     def __call__(self, tagged: DataFrame, batch: int) -> None:
@@ -136,6 +139,10 @@ class Writer:
         promises |= {s: RecentPromises.from_plain(p).to_text() for k in known[:1] for s, p in k["promises"].items()}
         promises[""] = buckets.take(said, reached).to_text()
         queues = [value for kind, value in notes if kind == QUEUES]
+        greatest = greater(
+            *(each["greatest"] for each in known), *(value for kind, value in notes if kind == "greatest")
+        )
+        ever = greatest if last is None else greater(last.greatest, greatest)
         self.log.commit(
             batch,
             files,
@@ -143,15 +150,14 @@ class Writer:
             promises=promises,
             counts=counts,
             trackers=trackers,
-            greatest=greater(
-                *(each["greatest"] for each in known), *(value for kind, value in notes if kind == "greatest")
-            ),
+            greatest=greatest,
             positions=self._positions(batch),
             state={
                 "reached": reached,
                 "promised": buckets.kept(),
                 OPERATORS: summed(last, [value for kind, value in notes if kind == OPERATORS]),
                 **({} if self.rounds is None else {QUEUES: self.rounds.after(last, queues, sink)}),
+                **({} if self.waiting is None else {WAKES: self.waiting.wakes(trackers, ever)}),
             },
         )
         if self.rounds is not None:

@@ -1,0 +1,112 @@
+"""When the clock of a query on Spark ticks, and what a tick says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as pk
+from penstock.engines.spark.clock import PERIOD, SILENT_SINCE, ClockReader, Moment, Waiting, bound_by_clock, silences
+from penstock.engines.spark.trackers import plain_tracker
+from penstock.model.time import MIN_TICK, SECOND
+from penstock.model.timestamps import Silence
+from penstock.operators.state import MemoryPages
+from penstock.storage.files import place_of
+from penstock.storage.log import Record, RecordLog
+
+START = 1_000_000 * SECOND
+
+
+class Clock:
+    """Stands where it was set."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def put(home: Path, number: int, wakes: int | None) -> None:
+    RecordLog(place_of(str(home)) / "log").put(Record("r", number, number, state={"clock": wakes}))
+
+
+def test_the_position_moves_only_while_something_waits(tmp_path: Path) -> None:
+    clock = Clock()
+    reader = ClockReader(str(tmp_path), clock)
+    at = reader.initialOffset()
+
+    def looked() -> dict[str, int]:
+        clock.seconds += PERIOD
+        return reader.latestOffset(at, None)
+
+    assert looked() == at, "there is no record"
+    put(tmp_path, 0, None)
+    assert looked() == at, "nothing waits"
+    put(tmp_path, 1, START + 10 * SECOND)
+    assert looked() == at, "what waits, waits for a later time"
+    clock.seconds = 1_000_011.0
+    at = looked()
+    assert at == {"now": 1_000_012 * SECOND}
+    clock.seconds += PERIOD / 2
+    assert reader.latestOffset(at, None) == at, "it has looked just now"
+    clock.seconds = 1_000_000.0
+    assert looked() == at, "the clock went back"
+    put(tmp_path, 2, None)
+    clock.seconds = 1_000_020.0
+    assert looked() == at
+
+
+def test_a_tick_is_read_once(tmp_path: Path) -> None:
+    reader = ClockReader(str(tmp_path))
+    assert reader.partitions({"now": 5}, {"now": 5}) == []
+    (moment,) = reader.partitions({"now": 5}, {"now": 9})
+    assert list(reader.read(moment)) == [(9,)]
+    assert isinstance(moment, Moment)
+
+
+def plan_of(sql: str, **options: Any) -> tuple[Any, Any]:
+    flow = pk.Flow()
+    for name in ("a", "b"):
+        flow.stream(name, [], time="ts", schema="ts timestamp, k int", **(options if name == "b" else {}))
+    query: Any = flow.query(sql)
+    return query.plan, flow.catalog
+
+
+UNION = """SELECT count(*) AS n [RANGE 60 seconds, SLIDE 60 seconds, WA ts]
+    FROM (SELECT ts FROM a UNION ALL SELECT ts FROM b)"""
+
+
+@pytest.mark.parametrize(
+    ("reached", "greatest", "expected"),
+    [
+        (None, {}, None),  # nothing has come, so nothing waits
+        (None, {"a": START + 5 * SECOND}, 0),  # b never spoke: any time says something
+        (START, {"a": START + 5 * SECOND}, START + 2 * SECOND),  # the clock says more once it is past the lull
+        (START + 59 * SECOND, {"a": START + 5 * SECOND}, None),  # the only window is closed (a minute ends at +20)
+    ],
+)
+def test_the_clock_wakes_for_what_waits(reached: int | None, greatest: dict[str, int], expected: int | None) -> None:
+    plan, catalog = plan_of(UNION, lull="2 seconds")
+    found = silences(plan, catalog)
+    assert found == {"b": Silence(None, 2 * SECOND)}
+    trackers = {} if reached is None else {"b": plain_tracker(None, reached)}
+    assert Waiting(plan, found).wakes(trackers, {**greatest, "": START}) == expected
+
+
+def test_nothing_is_closed_for_good_in_a_plan_without_windows() -> None:
+    plan, catalog = plan_of("SELECT a.ts FROM a JOIN b ON a.k = b.k AND a.ts = b.ts", timestamps=pk.external())
+    waiting = Waiting(plan, silences(plan, catalog))
+    assert waiting.wakes({"b": plain_tracker(None, START)}, {"a": START + 5}) == 0
+    assert waiting.wakes({"b": plain_tracker(None, START + 6)}, {"a": START + 5}) is None
+
+
+def test_external_times_go_on_from_the_first_tick_that_finds_silence() -> None:
+    silence, pages = Silence(skew=3), MemoryPages()
+    assert bound_by_clock(silence, pages, MIN_TICK, 100) == MIN_TICK, "nothing has come ever"
+    pages.delete(SILENT_SINCE)
+    assert [bound_by_clock(silence, pages, 40, now) for now in (100, 110, 105)] == [37, 47, 42]
+    pages.delete(SILENT_SINCE)  # rows have come
+    assert bound_by_clock(silence, pages, 60, 120) == 57
