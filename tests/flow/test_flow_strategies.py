@@ -102,14 +102,40 @@ def test_what_is_wrong_is_refused_before_anything_runs() -> None:
     assert run.strategy == "dfs"
 
 
-@pytest.mark.parametrize("wrong", [3, {"n": 0}, {"n": -1.0}, {"n": "3"}, {"n": True}, {"n": float("inf")}])
+@pytest.mark.parametrize(
+    "wrong", [3, {"n": 0}, {"n": -1.0}, {"n": "3"}, {"n": True}, {"n": float("inf")}, {"n": 10**400}]
+)
 def test_wrong_weights_are_refused(wrong: Any) -> None:
     made = flow([])
     with pytest.raises(StreamError) as told:
         made.start({made.query(COUNT, name="n"): []}, weights=wrong, name="r")
     error = told.value
     assert error.what == "Weights are numbers above zero, by query."
-    assert (error.where, error.got, error.hint) == ("r", repr(wrong), "{'alarms': 3, 'report': 1}")
+    assert (error.where, error.got, error.hint) == ("r", repr(wrong)[:200], "{'alarms': 3, 'report': 1}")
+
+
+def test_a_run_that_is_over_takes_no_more_orders() -> None:
+    made = flow([])
+    run = made.start({made.query(COUNT, name="n"): []}, name="r")
+    run.wait()
+    for order in (
+        lambda: run.use("bfs"),
+        lambda: run.break_after("Source s"),
+        lambda: run.share({"n": 2}),
+        lambda: run.punctuate("s", 5),
+        lambda: run.add(made.query(COUNT, name="m"), []),
+    ):
+        with pytest.raises(StreamError) as told:
+            order()
+        assert (told.value.what, told.value.where) == ("The flow's run is over.", "r")
+
+
+def test_a_break_node_is_there_or_not() -> None:
+    made = flow([])
+    run = made.start({made.query(COUNT, name="n"): []}, name="r")
+    with pytest.raises(StreamError, match="A break node is there or not"):
+        run.break_after("Source s", broken="no")  # type: ignore[arg-type]
+    run.wait()
 
 
 class Clock:

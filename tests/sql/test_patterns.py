@@ -81,6 +81,35 @@ def test_a_difference_that_has_a_least_is_asked_of_what_was_found() -> None:
     assert any(isinstance(node, Select) and isinstance(node.input, Pattern) for node in plan.walk())
 
 
+@pytest.mark.parametrize(
+    ("condition", "within", "asked"),
+    [
+        ("y.ts BETWEEN x.ts + 2 AND x.ts + 4", 4, True),
+        ("y.ts >= x.ts + 2 AND y.ts <= x.ts + 4", 4, True),
+        ("y.ts BETWEEN x.ts + 1 AND x.ts + 4", 4, False),
+        ("y.ts = x.ts + 2", 2, True),
+    ],
+)
+def test_a_longest_time_is_one_however_it_is_said(condition: str, within: int, asked: bool) -> None:
+    plan = bind(f"SELECT x.v FROM SEQ(a x, a y) MODE CHRONICLE WHERE {condition}", catalog())
+    (pattern,) = [node for node in plan.walk() if isinstance(node, Pattern)]
+    assert pattern.within == within
+    assert asked == any(isinstance(node, Select) and isinstance(node.input, Pattern) for node in plan.walk())
+
+
+def test_the_step_that_did_not_come_has_the_time_until_which_it_did_not() -> None:
+    seq = "SEQ(a x, NOT a y) OVER [3 FOLLOWING x]"
+    plan = bind(f"SELECT x.v, y.ts AS until FROM {seq}", catalog())
+    assert plan.schema.time == "until"
+    assert (
+        bind(f"SELECT * FROM {seq}", catalog()).schema.visible
+        == bind(f"SELECT x.* FROM {seq}", catalog()).schema.visible
+    )
+    bind(f"SELECT count(*) AS n [RANGE TUMBLING 10, WA y.ts] FROM {seq}", catalog())
+    with pytest.raises(QueryError, match="Unknown column"):
+        bind(f"SELECT y.v FROM {seq}", catalog())
+
+
 def test_columns_of_steps_whose_rows_are_collected_are_arrays() -> None:
     plan = bind("SELECT x.v, y.v AS w FROM SEQ(a x, a y) OVER [9 PRECEDING y] MODE CUMULATIVE", catalog())
     assert [str(field.type) for field in plan.schema.visible] == ["array<int>", "int"]

@@ -18,7 +18,7 @@ from penstock.reference.arrivals import Arrivals
 from penstock.verify import agreement as judged_by
 from penstock.verify import evaluators
 from penstock.verify.agreement import agreement
-from penstock.verify.verdicts import Agreement, Findings, Verdict
+from penstock.verify.verdicts import Agreement, Findings, Verdict, by_known_columns, failed
 
 SCHEMA = schema_of([("t", "bigint"), ("v", "int")], "t")
 SQL = "SELECT sum(v) AS v [RANGE 4, SLIDE 2, WA t] FROM s"
@@ -157,3 +157,14 @@ def test_check_succeeds_only_where_something_was_compared_or_failure_was_expecte
             assert found["evaluators"][0]["both_raised"] is raising
         else:
             assert says in printed
+
+
+def test_dead_letters_are_compared_by_the_columns_that_came_to_their_operator() -> None:
+    selected = failed("Select", "x", '{"a": 1}')
+    expected = Counter([failed("Join", "Division by zero", '{"a": 1, "b": null, "c": 2}'), selected])
+    got = Counter([failed("Join", "Division by zero", '{"c": 2, "a": 1}'), selected])
+    mine, theirs = by_known_columns(expected, got)
+    assert mine == theirs
+    wrong = Counter([failed("Join", "Division by zero", '{"c": 2, "a": 3}'), selected])
+    mine, theirs = by_known_columns(expected, wrong)
+    assert mine != theirs

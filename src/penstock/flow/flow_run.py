@@ -9,6 +9,7 @@ those of its streams since it joined.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ FlowSource = tuple[Opener, int | None, Sequence[str]]
 """How a stream is opened, how far it is read ahead if it may block, and the files that it reads."""
 REMEMBERED = 100
 """So many queries that have left are still to be found in a flow's run."""
+MOST = sys.float_info.max
+"""The greatest weight."""
 
 
 class FlowRun(BackgroundRun[Named]):
@@ -116,8 +119,7 @@ class FlowRun(BackgroundRun[Named]):
             raise StreamError(
                 "Not a query of this flow.", where=self.name, got=repr(query)[:200], hint="flow.query('SELECT …')"
             )
-        if self._is_over:
-            raise StreamError("The flow's run is over.", where=self.name, hint="start it again with flow.start(…)")
+        self._check_at_work()
         if query.name in made or query.name in self.execution.plans:
             raise StreamError(
                 "A query of that name is running.",
@@ -126,6 +128,15 @@ class FlowRun(BackgroundRun[Named]):
                 hint="flow.query(…, name=…) gives another name; run.runs[name].stop() lets one go",
             )
         return query
+
+    def _check_at_work(self) -> None:
+        if self._is_over:
+            raise StreamError("The flow's run is over.", where=self.name, hint="start it again with flow.start(…)")
+
+    def punctuate(self, stream: str, bound: int) -> None:
+        """Tell a stream from outside that nothing below `bound` (in ticks) comes any more."""
+        self._check_at_work()
+        super().punctuate(stream, bound)
 
     def remove(self, name: str, *, publish: bool = False) -> None:
         """Let a query go; the others go on. See `Run.stop` for `publish`."""
@@ -171,6 +182,7 @@ class FlowRun(BackgroundRun[Named]):
         waits for it; `pk.dfs(batch=64)` is between them. The results are the same.
         """
         wanted = strategy_of(strategy, self.name)
+        self._check_at_work()
         self.execution.use(wanted, None if query is None else self._running(query))
 
     def table(self) -> str:
@@ -182,6 +194,11 @@ class FlowRun(BackgroundRun[Named]):
 
         What the operator gives waits there until all that came before it has been done.
         """
+        if not isinstance(broken, bool):
+            raise StreamError(
+                "A break node is there or not.", where="break_after", got=repr(broken)[:200], hint="True or False"
+            )
+        self._check_at_work()
         self.execution.break_after(state, broken=broken)
 
     def share(self, weights: Mapping[str, float]) -> None:
@@ -189,6 +206,7 @@ class FlowRun(BackgroundRun[Named]):
 
         Queries that read the same streams are one component, and weigh what they do together.
         """
+        self._check_at_work()
         self.execution.weigh(checked_weights(weights, self.name, self._running))
 
     def _running(self, query: object) -> str:
@@ -306,7 +324,7 @@ class FlowRun(BackgroundRun[Named]):
 def checked_weights(weights: object, where: str, running: Callable[[object], str]) -> dict[str, float]:
     """Weights of queries by name."""
     if not isinstance(weights, Mapping) or not all(
-        isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < float("inf") for w in weights.values()
+        isinstance(w, int | float) and not isinstance(w, bool) and 0 < w <= MOST for w in weights.values()
     ):
         raise StreamError(
             "Weights are numbers above zero, by query.",

@@ -5,7 +5,8 @@ A condition of WHERE, of those that it joins by AND, is one of these:
 - about one step: it says which rows can be that step, and is asked before anything follows anything;
 - that columns of two steps are equal: together such conditions must name a column of every step, which are then a key
   of the pattern, as are columns in PARTITION BY (of which null is a value, too);
-- a difference of the times of the first and of the last step: the longest time is a bound on the pattern, as in OVER;
+- a difference of the times of the first and of the last step: the longest time is a bound on the pattern, as in OVER,
+  and the shortest, if it is more than a tick, is asked of what was found;
 - anything else is asked of what was found, as it is of an as-of join.
 
 A pattern needs an end for whatever it keeps. The recent context has one, since it keeps one sequence of each key; the
@@ -33,7 +34,7 @@ from penstock.sql.operands import Operand, columns_of_all, name_all, scope_of
 from penstock.sql.pattern_keys import PatternKeys
 from penstock.sql.pattern_syntax import FORM, Over
 from penstock.sql.reading import Reading, shown
-from penstock.sql.scope import Scope
+from penstock.sql.scope import Relation, Scope
 
 _NEGATION = "SEQ(a, NOT b) OVER [5 MINUTES FOLLOWING a]"
 
@@ -71,8 +72,16 @@ class _PatternBinder:
         names = tuple(name for at in self.places for name in self.operands[at].names)
         node = Pattern(tuple(steps), self.negated, self.context, self.keys.found(self.tree), names, within)
         scope = scope_of(node, [self.operands[at] for at in self.places], self.reading)
+        if self.negated[-1]:
+            scope.relations += (self._deadline(node),)
         binder = self._binder(scope)
         return scope, [each for condition in rest for each in split(binder.predicate(condition))]
+
+    def _deadline(self, node: Pattern) -> Relation:
+        """The last step that does not come has a time after all: the one until which it did not."""
+        last = self.operands[-1]
+        time = str(last.node.schema.time)
+        return Relation(last.scope.qualifiers, {time: str(node.schema.time)}, frozenset({time.lower()}))
 
     # What is written
 
@@ -161,11 +170,12 @@ class _PatternBinder:
             return False
         parts = split(binder.predicate(condition))
         found = [each for each in differences(parts, *times).values() if len(each[1]) == len(parts)]
-        if not found or (found[0][0].low or 0) > 1:
+        if not found:
             return False
-        if found[0][0].high is not None:
-            self.longest.append(found[0][0].high)
-        return True
+        difference = found[0][0]
+        if difference.high is not None:
+            self.longest.append(difference.high)
+        return (difference.low or 0) <= 1  # else what is nearer is found first, and asked afterwards
 
     def _is_time(self, column: exp.Expr) -> bool:
         return any(column.name.lower() == str(each.node.schema.time).lower() for each in self.operands)

@@ -8,6 +8,7 @@ nothing was compared.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,6 +25,28 @@ Failed = tuple[str, str, str]
 def failed(operator: str, reason: str, row: str) -> Failed:
     """Of the reason only what comes before the values, which engines may write differently."""
     return operator, reason.split(":", maxsplit=1)[0], row
+
+
+def by_known_columns(expected: Counter[Failed], got: Counter[Failed]) -> tuple[Counter[Failed], Counter[Failed]]:
+    """Both, with no more columns of rows than those that died have in what was got.
+
+    To an operator in a later stage on Spark only columns travel that are read there; its dead letters have no others.
+    """
+    known: dict[tuple[str, str], set[str]] = {}
+    for operator, reason, row in got:
+        known.setdefault((operator, reason), set()).update(json.loads(row))
+
+    def narrowed(letters: Counter[Failed]) -> Counter[Failed]:
+        found: Counter[Failed] = Counter()
+        for (operator, reason, row), times in letters.items():
+            columns = known.get((operator, reason))
+            if columns is not None:
+                kept = {name: value for name, value in json.loads(row).items() if name in columns}
+                row = json.dumps(kept, sort_keys=True)  # noqa: PLW2901
+            found[operator, reason, row] += times
+        return found
+
+    return narrowed(expected), narrowed(got)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from penstock.engines.spark.worker import begin_task
+
 if TYPE_CHECKING:
     from penstock.engines.spark.host import HostedBuckets
     from penstock.plan.catalog import Catalog
@@ -48,6 +50,7 @@ class GraphProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         """One micro-batch of one bucket."""
         if self.hosted is None:
+            begin_task()
             from penstock.engines.spark.host import HostedBuckets
 
             self.hosted = HostedBuckets(self.state, *pickle.loads(self.packed))

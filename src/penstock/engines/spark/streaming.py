@@ -31,6 +31,7 @@ from penstock.engines.spark.sources import SparkSource
 from penstock.engines.spark.tables import SparkTable, with_rows
 from penstock.engines.spark.types import spark_ddl
 from penstock.engines.spark.wire import PACKED, TAGGED, load, unpack
+from penstock.engines.spark.worker import begin_task
 from penstock.model.accounts import Counts
 from penstock.model.changelog import ResultForm
 from penstock.model.letters import DEAD_SCHEMA, late_schema
@@ -193,6 +194,7 @@ def _function(callable_: Any) -> Any:
     """A plain function, which is what Spark asks for."""
 
     def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         yield from callable_(batches)
 
     return apply
