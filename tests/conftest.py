@@ -22,6 +22,8 @@ settings.register_profile("fuzz", max_examples=2000, deadline=None, suppress_hea
 settings.load_profile(os.environ.get("PENSTOCK_PROFILE", "default"))
 
 
+OF_A_KIND = 4
+"""So many cases of a test that runs on Spark belong to every run; the others are slow ones."""
 WITH_SPARK = re.compile(r"tests/(spark/|docs/|engines/test_)")
 """The files whose tests may need Spark."""
 
@@ -56,8 +58,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
         if "s3" in getattr(item, "fixturenames", ()) or "s3" in [v for v in values if isinstance(v, str)]:
             item.add_marker(pytest.mark.s3)
+    _leave_to_slow_runs([item for item in items if item.nodeid.startswith("tests/spark/")])
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: WITH_SPARK.match(item.nodeid) is None)
+
+
+def _leave_to_slow_runs(items: list[pytest.Item]) -> None:
+    """Of a test with many cases only some, evenly spread, belong to every run: each costs a query on Spark."""
+    kinds: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("slow"):
+            kinds.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in kinds.values():
+        often = {at * len(cases) // OF_A_KIND for at in range(OF_A_KIND)}
+        for at, item in enumerate(cases):
+            if len(cases) > OF_A_KIND and at not in often:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

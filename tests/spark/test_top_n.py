@@ -33,7 +33,7 @@ def case(seed: int) -> tuple[str, list[Arrivals]]:
     return sql, [arrivals(rng, "a", schema)]
 
 
-@pytest.mark.parametrize("seed", some_and_slow(range(8), 2))
+@pytest.mark.parametrize("seed", some_and_slow(range(8), 1))
 def test_all_evaluators_agree(seed: int, spark: Any) -> None:
     sql, streams = case(seed)
     found = agreement(sql, streams, user_catalog(), EVALUATORS, spark)
