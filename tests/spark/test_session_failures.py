@@ -106,6 +106,23 @@ def test_state_that_cannot_be_read_is_told_as_that_and_not_as_a_worker_that_died
     assert error.hint.startswith("restore the home of the query as a whole")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: java.io.IOException: No space left on "
+        "device SQLSTATE: XXKST",
+        "Job aborted due to stage failure\nCaused by: org.apache.spark.SparkException: "
+        "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading state.  SQLSTATE: 58030\n"
+        "\tat org.apache.spark.X(X.scala:1)\nCaused by: java.io.IOException: No space left on device\n\tat y\n",
+    ],
+)
+def test_a_disk_that_is_full_is_told_as_that_and_not_as_damage(text: str) -> None:
+    error = explained(text, "q")
+    assert (error.what, error.where) == ("There is no space left on a disk.", "query q")
+    assert "No space left on device" in error.got
+    assert "it goes on where it was" in error.hint
+
+
 def test_the_file_of_state_is_named_where_spark_names_it() -> None:
     said = "[CANNOT_LOAD_STATE_STORE.X] Error reading state file of file:/a b/checkpoint/state/0/0/1.changelog does not"
     assert explained(said, "q").where == "query q, checkpoint/state"  # a name with spaces is not guessed

@@ -48,6 +48,7 @@ _UNCAPTURED = "Py4JJavaError"
 _STATE = re.compile(
     r"\[(?:CANNOT_LOAD_STATE_STORE|STREAMING_STATEFUL_OPERATOR_MISSING_STATE|STATE_STORE_\w+|INVALID_STATE_STORE|STDS_FAILED_TO_READ)"
 )
+_FULL = "No space left on device"
 _FILE = re.compile(r"(?<=file:)/[^\s,;'\"]*/state/[^\s,;'\"]+")
 _UNCONNECTED = "Python worker failed to connect back"
 _NO_PYTHON = re.compile(r'Cannot run program "(?P<program>[^"]*)"')
@@ -90,9 +91,18 @@ def explained(stack: str, name: str) -> RunError:
     if own is not None:
         own["where"] = f"{where}: {own['where']}" if "where" in own else where
         return RunError(**own, stack=stack)
+    ended = _last_traceback(stack)
+    if _FULL in stack and ended is None:
+        return RunError(
+            "There is no space left on a disk.",
+            where=where,
+            got=": ".join(_of_spark(stack)).strip(": "),
+            hint="free some, where the flow lives or where Spark has its temporary files, and start the query again: "
+            "it goes on where it was",
+            stack=stack,
+        )
     if _STATE.search(stack):
         return _of_state(stack, where)
-    ended = _last_traceback(stack)
     if ended is not None:
         at = f"{where}, {ended.place}" if ended.place else where
         return RunError(_with_errno(ended.reason), where=at, hint=_hint(stack), stack=stack)
