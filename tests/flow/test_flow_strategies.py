@@ -119,8 +119,6 @@ def test_a_run_that_is_over_takes_no_more_orders() -> None:
     run = made.start({made.query(COUNT, name="n"): []}, name="r")
     run.wait()
     for order in (
-        lambda: run.use("bfs"),
-        lambda: run.break_after("Source s"),
         lambda: run.share({"n": 2}),
         lambda: run.punctuate("s", 5),
         lambda: run.add(made.query(COUNT, name="m"), []),

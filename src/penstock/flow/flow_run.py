@@ -179,10 +179,10 @@ class FlowRun(BackgroundRun[Named]):
         """Run by another strategy from now on: all queries, or what only one of them needs.
 
         `dfs`, depth-first, has the least latency; `bfs`, breadth-first, and `round_robin` run an operator for all that
-        waits for it; `pk.dfs(batch=64)` is between them. The results are the same.
+        waits for it; `pk.dfs(batch=64)` is between them. The results are the same. Of a run that is over only the table
+        changes.
         """
         wanted = strategy_of(strategy, self.name)
-        self._check_at_work()
         self.execution.use(wanted, None if query is None else self._running(query))
 
     def table(self) -> str:
@@ -198,7 +198,6 @@ class FlowRun(BackgroundRun[Named]):
             raise StreamError(
                 "A break node is there or not.", where="break_after", got=repr(broken)[:200], hint="True or False"
             )
-        self._check_at_work()
         self.execution.break_after(state, broken=broken)
 
     def share(self, weights: Mapping[str, float]) -> None:
