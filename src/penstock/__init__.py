@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.flow.query import Query
     from penstock.flow.run import Run
     from penstock.flow.run_progress import RunProgress
+    from penstock.io.channel import channel
     from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
     from penstock.model.forms import Close, Open, Signed
     from penstock.model.progress import bounded, ordered, per_source, punctuated
@@ -52,6 +53,7 @@ __all__ = [
     "Signed",
     "StreamProperties",
     "bounded",
+    "channel",
     "conflate",
     "dfs",
     "equivalent",
@@ -77,6 +79,7 @@ _MODULES = {
     "penstock.flow.query": ("Query",),
     "penstock.flow.run": ("Run",),
     "penstock.flow.run_progress": ("RunProgress",),
+    "penstock.io.channel": ("channel",),
     "penstock.model.elements": ("Adjust", "Insert", "Punctuation", "groupwise", "joint", "linear"),
     "penstock.model.forms": ("Close", "Open", "Signed"),
     "penstock.model.progress": ("bounded", "ordered", "per_source", "punctuated"),

@@ -27,6 +27,7 @@ from penstock.flow.local import LocalQuery, check_apart
 from penstock.flow.query import Query
 from penstock.flow.query_run import QueryRun
 from penstock.io.buffered import BufferedSink
+from penstock.io.event_loops import at_home
 from penstock.io.files import check_not_read
 from penstock.io.sinks import Sink, open_sink
 from penstock.model.accounts import DeadLimit
@@ -83,7 +84,7 @@ class FlowRun(BackgroundRun[Named]):
         return self._join([(query, sink)])[query.name]
 
     def _join(self, queries: Iterable[tuple[Query, Any]]) -> dict[str, QueryRun]:
-        with self._joining, ExitStack() as opened:
+        with self._joining, at_home(self._home), ExitStack() as opened:
             made: dict[str, QueryRun] = {}
             for given, target in queries:
                 query = self._checked(given, made)
@@ -111,7 +112,10 @@ class FlowRun(BackgroundRun[Named]):
             opened.pop_all()  # from here on the runs close them
         if self._thread.is_alive():  # what follows from what was promised before comes out at once
             self.execution.take()
-            self._hand_on(wait=False)
+            if self._home is not None and self._home.is_here:  # a sink may need the loop that runs here
+                threading.Thread(target=self._hand_on, name=f"penstock-{self.name}-joined", daemon=True).start()
+            else:
+                self._hand_on(wait=False)
         return made
 
     def _checked(self, query: object, made: Mapping[str, QueryRun]) -> LocalQuery:
@@ -294,6 +298,9 @@ class FlowRun(BackgroundRun[Named]):
         for run in lost:
             self._remove(run, publish=False, error=error)
 
+    def _sinks(self) -> list[Sink]:
+        return [run._results.sink for run in list(self.runs.values()) if not run._left.is_set()]
+
     def _close(self, *, whole: bool) -> None:
         with self._joining:
             self._is_over = True
@@ -367,7 +374,7 @@ def start_together(
     for target in (late, dead_letters):
         if isinstance(target, str | os.PathLike):
             check_not_read(target, {key: paths for key, (_, _, paths) in sources.items()}, name)
-    with ExitStack() as opened:
+    with at_home(), ExitStack() as opened:
         lates, letters = open_sink(late), open_sink(dead_letters)
         for sink in (lates, letters):
             opened.callback(sink.abandon)

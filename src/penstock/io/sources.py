@@ -8,7 +8,7 @@ lives in columns (`model.lived_rows`); elements have them anyway.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -18,6 +18,7 @@ import pyarrow.dataset
 from penstock.engines.local.opening import Item
 from penstock.errors import SourceError, StreamError
 from penstock.io import infer
+from penstock.io.awaited import AsyncSource
 from penstock.io.datasets import dataset_source
 from penstock.io.elements import LocalSource, list_source
 from penstock.io.files import expand, file_source_schema, read_text_files
@@ -115,12 +116,14 @@ def _open(
         return list_source(source, final, may_revise=may_revise)
     if isinstance(source, Polled) and not isinstance(source, type):
         return _polled_source(source, declared, may_revise=may_revise)
+    if isinstance(source, AsyncIterable) and not isinstance(source, type):
+        return _polled_source(AsyncSource(source), declared, may_revise=may_revise)
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | Mapping):
         return _iterable_source(source, declared, may_revise=may_revise)
     raise StreamError(
         "This cannot be read as a stream.", got=type(source).__name__,
         hint="give an Arrow table, reader or dataset, a pandas or Polars frame, a list of dicts, a path, an iterable, "
-        "or what has poll()",
+        "an asynchronous one, or what has poll()",
     )  # fmt: skip
 
 
