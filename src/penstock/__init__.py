@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.flow.run import Run
     from penstock.flow.run_progress import RunProgress
     from penstock.io.channel import channel
+    from penstock.io.followed import follow
     from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
     from penstock.model.forms import Close, Open, Signed
     from penstock.model.progress import bounded, ordered, per_source, punctuated
@@ -58,6 +59,7 @@ __all__ = [
     "dfs",
     "equivalent",
     "external",
+    "follow",
     "groupwise",
     "joint",
     "linear",
@@ -80,6 +82,7 @@ _MODULES = {
     "penstock.flow.run": ("Run",),
     "penstock.flow.run_progress": ("RunProgress",),
     "penstock.io.channel": ("channel",),
+    "penstock.io.followed": ("follow",),
     "penstock.model.elements": ("Adjust", "Insert", "Punctuation", "groupwise", "joint", "linear"),
     "penstock.model.forms": ("Close", "Open", "Signed"),
     "penstock.model.progress": ("bounded", "ordered", "per_source", "punctuated"),

@@ -22,6 +22,7 @@ from penstock.io.awaited import AsyncSource
 from penstock.io.datasets import dataset_source
 from penstock.io.elements import LocalSource, list_source
 from penstock.io.files import expand, file_source_schema, read_text_files
+from penstock.io.live_lines import Lines
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_rows, conform_table
 from penstock.model.element_rows import Elements, with_lives
@@ -115,6 +116,9 @@ def _open(
         final = declared or ready(infer.from_rows(_rows_among(source), time, time_format))
         return list_source(source, final, may_revise=may_revise)
     if isinstance(source, Polled) and not isinstance(source, type):
+        columns = getattr(source, "columns", None)  # of a source that has them whatever is read
+        if declared is None and isinstance(columns, str):
+            declared = ready(infer.parse_schema(columns, time, time_format))
         return _polled_source(source, declared, may_revise=may_revise)
     if isinstance(source, AsyncIterable) and not isinstance(source, type):
         return _polled_source(AsyncSource(source), declared, may_revise=may_revise)
@@ -247,7 +251,9 @@ def _one_by_one(declared: Schema | None, *, may_revise: bool) -> Elements:
 
 def _made(form: Elements, given: object) -> Iterator[Item]:
     """What becomes of one thing that a source gave."""
-    if isinstance(given, Mapping):
+    if isinstance(given, Lines):
+        yield from given.items(form.schema)
+    elif isinstance(given, Mapping):
         good, dead = conform_rows(form.schema, [given])
         yield from dead
         if len(good):
