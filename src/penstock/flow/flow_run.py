@@ -72,6 +72,8 @@ class FlowRun(BackgroundRun[Named]):
         """Held while queries come or go."""
         self._ready: deque[QueryRun] = deque()
         self._is_over = False
+        self.when_alone: Callable[[], object] = lambda: None
+        """Called when the last query has left, and the run goes on without any."""
         self._max_held = max_held
         self._paths = {key: paths for key, (_, _, paths) in sources.items()}
         super().__init__(name, forwards, max_dead)
@@ -167,6 +169,8 @@ class FlowRun(BackgroundRun[Named]):
             except BaseException as failure:
                 error = as_ours(failure, run.name)
             run._leave(error, whole=publish)
+        if not self.execution.plans:
+            self.when_alone()
 
     # Which operator runs next
 
