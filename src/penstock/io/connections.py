@@ -188,15 +188,16 @@ class Listener:
     """Reads what clients send that connect to a port."""
 
     def __init__(
-        self, port: int, host: str, form: TextFormat, *, header: bool, max_line: int, max_clients: int
+        self, port: int, host: str, form: TextFormat, *, header: bool, max_line: int, max_clients: int, at_once: bool
     ) -> None:
-        """Made by `listen`; the port is taken from here on."""
+        """Made by `listen`."""
         self.host, self.port, self.form, self.max_clients = host, port, form, max_clients
         self._options: dict[str, Any] = {"header": header, "max_line": max_line}
         self._clients: deque[Connection] = deque()
         self._is_halted = False
-        self._socket: sockets.socket | None = bound(host, port)
-        self.port = self._socket.getsockname()[1]
+        self._socket: sockets.socket | None = None
+        if at_once:
+            self._listen()
 
     @property
     def clients(self) -> list[str]:
@@ -204,9 +205,13 @@ class Listener:
         return [client.name for client in self._clients]
 
     def begin(self, wake: Callable[[], object]) -> None:
-        """Take the port again, if it was given back."""
+        """Take the port, if it was not taken yet, or was given back."""
         if self._socket is None:
-            self._socket = bound(self.host, self.port)
+            self._listen()
+
+    def _listen(self) -> None:
+        self._socket = bound(self.host, self.port)
+        self.port = self._socket.getsockname()[1]
 
     def halt(self) -> None:
         """What was not read by now is not read."""
@@ -323,6 +328,7 @@ def listen(
     header: bool = False,
     max_line: int = MAX_LINE,
     max_clients: int = 256,
+    at_once: bool = True,
 ) -> Listener:
     """Lines that clients send who connect to a port, as one stream.
 
@@ -334,10 +340,12 @@ def listen(
         header: whether each connection begins with a line that names the fields.
         max_line: a longer line is a dead letter.
         max_clients: so many are read at a time; others wait until one has left.
+        at_once: whether the port is taken now, or when a run begins.
     """
     form, where = _checked(host, port, format, delimiter, header), f"{host}:{port}"
     if not is_whole(max_clients) or max_clients < 1:
         raise StreamError("At least one client is read.", where=where, got=f"max_clients={max_clients!r}"[:200])
+    limit = checked_limit(max_line, where)
     return Listener(
-        port, host, form, header=header, max_line=checked_limit(max_line, where), max_clients=max_clients
+        port, host, form, header=header, max_line=limit, max_clients=max_clients, at_once=at_once
     )  # fmt: skip

@@ -13,6 +13,7 @@ import socket as sockets
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -186,6 +187,19 @@ class Published:
         self._selector.close()
         for each in (self._listener, self._rung, self._bell):
             each.close()
+
+
+@dataclass(frozen=True)
+class Port:
+    """Where results are to be had, from the moment on in which a run begins."""
+
+    host: str
+    port: int
+    max_held: int | None = None
+
+    def open(self) -> Published:
+        """The sink."""
+        return publish(self.port, self.host, **({} if self.max_held is None else {"max_held": self.max_held}))
 
 
 def publish(port: int, host: str = "127.0.0.1", *, max_held: int = 1 << 20, linger: float = 5.0) -> Published:

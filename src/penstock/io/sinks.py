@@ -18,6 +18,7 @@ import pyarrow.parquet
 
 from penstock.errors import SourceError
 from penstock.io.awaited import CoroutineSink, is_coroutine_function
+from penstock.io.published import Port
 from penstock.model.conform import as_json
 from penstock.model.text import write_bytes
 from penstock.storage.files import place_of
@@ -47,6 +48,8 @@ def open_sink(target: Any, schema: pa.Schema | None = None) -> Sink:
         return FunctionSink(lambda table: None)
     if isinstance(target, list):
         return FunctionSink(lambda table: target.extend(table.to_pylist()))
+    if isinstance(target, Port):
+        return target.open()
     if isinstance(target, Sink) and not isinstance(target, type):
         return target
     if is_coroutine_function(target):
