@@ -322,6 +322,30 @@ def test_an_iterable_is_read_no_further_than_said_while_a_sink_stands_still() ->
     assert len(gaps) == 4999
 
 
+def test_finishing_takes_all_that_a_source_has_given() -> None:
+    source, found = Spring(), []
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def sink(table: pa.Table) -> None:
+        stands.set()
+        assert goes_on.wait(60)
+        found.extend(table["t"].to_pylist())
+
+    async def main() -> None:
+        run = over(source).query(ROWS).start(sink)
+        assert await asyncio.to_thread(stands.wait, 30)
+        finishing = asyncio.create_task(asyncio.to_thread(run.finish))
+        while source.asked < AHEAD and not source.closed.is_set():
+            await asyncio.sleep(0)
+        goes_on.set()
+        await finishing
+        assert run.status == "finished"
+
+    asyncio.run(main())
+    assert source.closed.is_set()
+    assert found == list(range(1, source.asked + 1))
+
+
 def test_loops_in_several_threads_and_several_runs_in_one() -> None:
     found: dict[int, list[int]] = {}
 
