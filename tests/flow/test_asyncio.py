@@ -263,6 +263,13 @@ def test_a_loop_is_not_made_to_wait_for_itself() -> None:
                 wait()
         await asyncio.to_thread(run.finish)
         assert run.status == "finished"
+        flow = over(Silent())
+        early = flow.start({flow.query(ROWS, name="q"): []}, name="together")
+        with pytest.raises(StreamError, match="run together, called inside"):
+            early.stop()  # also before the source was begun
+        with pytest.raises(StreamError, match="run together, called inside"):
+            early.runs["q"].stop()
+        await asyncio.to_thread(early.stop)
         assert (await asyncio.to_thread(over(numbers(3)).query(ROWS).collect)).num_rows == 3
 
     asyncio.run(main())

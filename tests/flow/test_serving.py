@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as pk
-from penstock.errors import SourceError, StreamError
+from penstock.errors import RunError, SourceError, StreamError
 from penstock.flow.flow_run import FlowRun
 
 COUNT = "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s"
@@ -150,8 +150,24 @@ def test_beside_the_main_thread_no_signal_is_taken_over() -> None:
     assert (ended[0].status, signal.getsignal(signal.SIGTERM)) == ("finished", before)
 
 
+def test_nothing_is_left_running_when_who_is_called_fails() -> None:
+    runs: list[FlowRun] = []
+
+    def start(run: FlowRun) -> None:
+        runs.append(run)
+        raise OSError("not ready")
+
+    flow = over(Tap(1))
+    for called in ("on_start", "watch"):
+        with pytest.raises(RunError, match=rf"{called} failed(?s:.*)run flow(?s:.*)OSError: not ready"):
+            flow.serve({flow.query(ROWS): []}, **{called: start})
+    assert [run.status for run in runs] == ["stopped", "stopped"]
+
+
 def test_what_cannot_be_served() -> None:
     flow = over(Tap(1))
+    with pytest.raises(StreamError, match=r"This is a function(?s:.*)watch=5"):
+        flow.serve({flow.query(ROWS): []}, watch=5)  # type: ignore[arg-type]
     with pytest.raises(StreamError, match=r"finishes what was read, or stops(?s:.*)at_signal='die'"):
         flow.serve({flow.query(ROWS): []}, at_signal="die")
 

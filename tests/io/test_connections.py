@@ -79,7 +79,8 @@ def test_many_clients_are_one_stream_and_what_is_no_row_is_a_dead_letter() -> No
     run.stop()
     with pytest.raises(OSError, match="refused"):
         connected(source.port)
-    again = over(source).start(rows := pk.channel())  # on the same port
+    again = over(source).start(rows := pk.channel())
+    again.process_available()  # by then it has the same port
     with connected(source.port) as one:
         one.sendall(b'{"t": 5}\n')
         assert next(rows)["t"] == 5
@@ -225,6 +226,7 @@ def test_what_cannot_be_connected() -> None:
     for make, message in (
         (lambda: pk.socket("localhost", 70000), "An address is a name and a number"),
         (lambda: pk.listen(0, format="xml"), "no such format"),
+        (lambda: pk.listen(0, header=1), "true or false"),  # type: ignore[arg-type]
         (lambda: pk.listen(0, header=True), "Only delimited text has a header"),
         (lambda: pk.listen(0, max_clients=0), "At least one client"),
         (lambda: pk.listen(0, max_line=0), "at least one"),
@@ -282,24 +284,23 @@ def test_a_slow_reader_is_cut_off_by_name_and_holds_up_nobody(caplog: pytest.Log
 
 
 def test_at_the_end_a_reader_has_some_time_for_what_waits() -> None:
-    table = pa.table({"t": range(1000), "k": ["x" * 50] * 1000})
+    table = pa.table({"t": range(10), "k": ["x" * 100_000] * 10})
     sink = pk.publish(0, max_held=1 << 30, linger=0)
     with connected(sink.port) as slow:
         assert sink.wait_for(1, 30)
-        while not (waiting := next(iter(sink._readers.values())).held) > 1 << 24:
+        while next(iter(sink._readers.values())).held < 1 << 24:  # more than the system takes
             sink.write(table)
-        assert waiting
         sink.close()
         assert sink.cut_off == [":".join(map(str, slow.getsockname()))]
     patient, found = pk.publish(0, max_held=1 << 30, linger=60), bytearray()
     with connected(patient.port) as reader:
         assert patient.wait_for(1, 30)
-        for _ in range(300):
+        for _ in range(30):
             patient.write(table)
         closing = threading.Thread(target=patient.close)
         closing.start()
         while data := reader.recv(1 << 16):
             found += data
         closing.join()
-    assert found.count(b"\n") == 300_000
+    assert found.count(b"\n") == 300
     assert patient.cut_off == []

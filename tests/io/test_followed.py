@@ -161,6 +161,29 @@ def test_it_goes_on_behind_the_last_line_that_was_given(tmp_path: Path) -> None:
     second.close()
 
 
+def test_a_position_between_files_that_were_rotated(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("1\ncut")
+    source = pk.follow(log)
+    source.begin(lambda: None)
+    assert told(source) == ["1"]
+    for at, text in enumerate(("2\n", "3\n")):  # twice while nobody looks
+        log.rename(tmp_path / f"log-{at}")
+        os.utime(tmp_path / f"log-{at}", ns=(10**18 + at, 10**18 + at))
+        log.write_text(text)
+    given = source.poll()
+    assert [letter.row for letter in given.dead] == ["cut"]
+    position = source.position()
+    assert position["inode"] == os.stat(tmp_path / "log-1").st_ino
+    assert told(source) == ["2", "3"]
+    source.close()
+    again = pk.follow(log)
+    again.seek(position)
+    again.begin(lambda: None)
+    assert told(again) == ["2", "3"]
+    again.close()
+
+
 def test_what_is_gone_is_told_and_not_passed_over(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("one\ntwo\n")
@@ -193,6 +216,8 @@ def test_what_is_gone_is_told_and_not_passed_over(tmp_path: Path) -> None:
         ({"path": "x", "start": "middle"}, "from its beginning or its end"),
         ({"path": "x", "format": "xml"}, r"no such format(?s:.*)jsonl or csv or text"),
         ({"path": "x", "max_line": 0}, "at least one"),
+        ({"path": 5}, "The path is a text"),
+        ({"path": "x", "clock": 5}, "The clock is a function"),
         ({"path": "x.jsonl", "delimiter": ";"}, "Only files of delimited text"),
     ],
 )

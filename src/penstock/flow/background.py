@@ -64,8 +64,10 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
     def _close(self, *, whole: bool) -> None:
         """No more results come; they are `whole`, or a part."""
 
-    def _begin(self) -> None:
-        """Set it going."""
+    def _begin(self, *, needs_loop: bool = False) -> None:
+        """Set it going; `needs_loop` if sources of it are read in the event loop that runs here."""
+        if needs_loop and self._home is not None:
+            self._home.is_used = True
         LOGGER.info("run %s: started in-process", self.name)
         self._thread.start()
 

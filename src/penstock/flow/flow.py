@@ -389,9 +389,11 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         """
         self._check_together(name)
         sources = {key: (source.open, source.ahead, source.paths) for key, source in self._sources.items()}
+        needs_loop = any(source.is_async for source in self._sources.values())
         return start_together(
-            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights, max_held
-        )
+            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights, max_held,
+            needs_loop=needs_loop,
+        )  # fmt: skip
 
     def serve(
         self,
@@ -417,7 +419,7 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         Returns:
             How it came to its end: `sys.exit(served.exit_code)`.
         """
-        check_serving(at_signal)
+        check_serving(at_signal, on_start, watch)
         return serve(partial(self.start, queries, name=name, **options), at_signal, on_start, watch)
 
     def _check_together(self, name: object) -> None:

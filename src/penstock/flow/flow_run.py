@@ -358,6 +358,8 @@ def start_together(
     strategy: str | Strategy,
     weights: Mapping[Any, float] | None,
     max_held: int | None,
+    *,
+    needs_loop: bool,
 ) -> FlowRun:
     """Run queries of a flow as one."""
     if not isinstance(queries, Mapping) or not queries:
@@ -392,5 +394,5 @@ def start_together(
             for each in run.runs.values():
                 each._joined()
         opened.pop_all()
-    run._begin()
+    run._begin(needs_loop=needs_loop)
     return run

@@ -196,7 +196,7 @@ class LocalQuery(Query):
             late, dead = sinks["late rows"], sinks["dead letters"]
             run = LocalRun(self, sinks["results"], late, dead, options.max_dead, name or "")
             opened.pop_all()  # from here on the run closes them
-        run._begin()
+        run._begin(needs_loop=any(self.given[name.lower()].is_async for name in run.execution.streams))
         return run
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from penstock.errors import PenstockError, StreamError, reason_of
+from penstock.errors import PenstockError, RunError, StreamError, reason_of
 from penstock.flow.flow_run import FlowRun
 from penstock.flow.run import FAILED
 from penstock.io.event_loops import running_loop, would_block
@@ -51,9 +51,12 @@ class Served:
         return f"{self.run.name}: {self.status}{told}; exit status {self.exit_code}{failed}"
 
 
-def check_serving(at_signal: object) -> None:
+def check_serving(at_signal: object, on_start: object, watch: object) -> None:
     """Refuse before anything is started what could not be served."""
-    if at_signal not in (FINISH, STOP):
+    for name, function in (("on_start", on_start), ("watch", watch)):
+        if function is not None and not callable(function):
+            raise StreamError("This is a function.", where="flow.serve", got=f"{name}={function!r}"[:200])
+    if not isinstance(at_signal, str) or at_signal not in (FINISH, STOP):
         raise StreamError(
             "A signal finishes what was read, or stops.",
             where="flow.serve",
@@ -80,10 +83,10 @@ def serve(
         if not any(each.is_active for each in run.runs.values()):
             happened.put("alone")  # before anybody looked
         if on_start is not None:
-            on_start(run)
+            _call("on_start", on_start, run)
         while (what := _next(happened, watch is not None)) != "over":
             if what == "look" and watch is not None:
-                watch(run)
+                _call("watch", watch, run)
             elif what == "alone":
                 _aside(run.stop)
             elif isinstance(what, int):
@@ -93,6 +96,19 @@ def serve(
                 if len(told) > 1:
                     let_go()
     return _served(run, told)
+
+
+def _call(name: str, function: Callable[[FlowRun], object], run: FlowRun) -> None:
+    """Call the user's function; if it fails nothing is left running."""
+    try:
+        function(run)
+    except BaseException as error:
+        run.stop()
+        if not isinstance(error, Exception):
+            raise
+        raise RunError(
+            f"{name} failed, and the run was stopped.", where=f"run {run.name}", got=reason_of(error)
+        ) from error
 
 
 def _served(run: FlowRun, told: list[int]) -> Served:

@@ -21,7 +21,16 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import SourceError, StreamError, reason_of
-from penstock.io.live_lines import MAX_LINE, LineCutter, Lines, checked_limit, line_form
+from penstock.io.live_lines import (
+    MAX_LINE,
+    LineCutter,
+    Lines,
+    check_function,
+    check_text,
+    check_truths,
+    checked_limit,
+    line_form,
+)
 from penstock.model.elements import is_whole
 from penstock.model.formats import TextFormat
 from penstock.model.lines import header_names
@@ -142,7 +151,7 @@ class Client:
             self._since = now
             try:
                 self._connecting = self._begun()
-            except OSError as error:
+            except (OSError, ValueError) as error:  # a name may be none, in its letters
                 self._failed(reason_of(error))
                 return False
         if not select.select([], [self._connecting], [], 0)[1]:
@@ -259,7 +268,7 @@ def bound(host: str, port: int) -> sockets.socket:
     """A port that is listened at."""
     try:
         made = sockets.create_server((host, port), backlog=128)
-    except (OSError, OverflowError) as error:
+    except (OSError, ValueError) as error:  # a name may be none, in its letters
         raise SourceError(
             "The port cannot be listened at.", where=f"{host}:{port}", got=str(error), hint="0 takes any that is free"
         ) from error
@@ -269,7 +278,8 @@ def bound(host: str, port: int) -> sockets.socket:
 
 def checked_port(host: object, port: object) -> str:
     """An address, as it is shown."""
-    if not isinstance(host, str) or not is_whole(port) or not 0 <= port < 1 << 16:  # type: ignore[operator]
+    check_text("host", host, "an address")
+    if not is_whole(port) or not 0 <= port < 1 << 16:  # type: ignore[operator]
         raise StreamError(
             "An address is a name and a number.", got=f"{host!r}, {port!r}"[:200], hint="pk.socket('localhost', 9000)"
         )
@@ -278,6 +288,7 @@ def checked_port(host: object, port: object) -> str:
 
 def _checked(host: object, port: object, format: str, delimiter: str | None, header: bool) -> TextFormat:
     where = checked_port(host, port)
+    check_truths(where, header=header)
     form = line_form(format, delimiter, ("jsonl", "csv"), where)
     if header and form.kind != "csv":
         raise StreamError("Only delimited text has a header.", where=where, hint="format='csv', or leave it out")
@@ -313,6 +324,8 @@ def socket(
     form = _checked(host, port, format, delimiter, header)
     if attempts is not None and (not is_whole(attempts) or attempts < 1):
         raise StreamError("It is tried a number of times.", where=f"{host}:{port}", got=f"attempts={attempts!r}"[:200])
+    check_truths(f"{host}:{port}", reconnect=reconnect)
+    check_function("clock", clock, f"{host}:{port}")
     limit = checked_limit(max_line, f"{host}:{port}")
     return Client(
         host, port, form, header=header, max_line=limit, reconnect=reconnect, attempts=attempts, clock=clock
@@ -345,6 +358,7 @@ def listen(
     form, where = _checked(host, port, format, delimiter, header), f"{host}:{port}"
     if not is_whole(max_clients) or max_clients < 1:
         raise StreamError("At least one client is read.", where=where, got=f"max_clients={max_clients!r}"[:200])
+    check_truths(where, at_once=at_once)
     limit = checked_limit(max_line, where)
     return Listener(
         port, host, form, header=header, max_line=limit, max_clients=max_clients, at_once=at_once

@@ -23,7 +23,16 @@ from io import FileIO
 from typing import Any
 
 from penstock.errors import SourceError, StreamError
-from penstock.io.live_lines import MAX_LINE, TEXT, LineCutter, Lines, checked_limit, line_form
+from penstock.io.live_lines import (
+    MAX_LINE,
+    TEXT,
+    LineCutter,
+    Lines,
+    check_function,
+    check_text,
+    checked_limit,
+    line_form,
+)
 from penstock.model.conform import DeadLetter
 from penstock.model.formats import file_kind
 from penstock.model.lines import BOM, header_names
@@ -50,18 +59,20 @@ class Followed:
         clock: Callable[[], int],
     ) -> None:
         """Made by `follow`."""
-        self.path = os.path.abspath(path)
+        check_text("path", os.fspath(path) if isinstance(path, os.PathLike) else path, "pk.follow")
+        check_function("clock", clock, "pk.follow")
+        self.path = os.path.abspath(os.fspath(path))
         if self.path.lower().endswith(".gz"):
             raise StreamError(
                 "A compressed file cannot be followed.",
                 got=self.path,
                 hint="give its path to flow.stream, or unpack it",
             )
-        if start not in ("beginning", "end"):
+        if not isinstance(start, str) or start not in ("beginning", "end"):
             raise StreamError(
                 "A file is followed from its beginning or its end.", where=self.path, got=repr(start)[:200]
             )
-        kind = format or file_kind(self.path) or "text"
+        kind = format if format is not None else file_kind(self.path) or "text"
         if delimiter is None and kind == "csv" and self.path.lower().endswith(".tsv"):
             delimiter = "\t"
         self.form = line_form(kind, delimiter, ("jsonl", "csv", "text"), self.path)
@@ -215,6 +226,7 @@ class Followed:
         LOGGER.info("%s: rotated; going on with %s", self.path, self._later[0])
         self._file.close()
         self._file = None
+        self._open_next()  # so that the position is in a file that follows
         return left
 
     def _has_moved_on(self) -> bool:

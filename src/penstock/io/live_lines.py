@@ -133,11 +133,35 @@ class LineCutter:
 
 def line_form(kind: str, delimiter: str | None, known: Sequence[str], where: str) -> TextFormat:
     """How lines are read: `jsonl`, `csv` or `text`."""
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise StreamError("There is no such format.", where=where, got=repr(kind)[:200], hint=" or ".join(known))
     if delimiter is None:
         return TextFormat(kind)
     return TextFormat(kind, check_delimiter(delimiter, kind))
+
+
+def check_text(name: str, value: object, where: str) -> None:
+    """Refuse what is no text, or none that the system could be told."""
+    fits = isinstance(value, str) and value != "" and "\0" not in value
+    try:
+        fits = fits and bool(str(value).encode())
+    except UnicodeEncodeError:
+        fits = False
+    if not fits:
+        raise StreamError(f"The {name} is a text.", where=where, got=repr(value)[:200])
+
+
+def check_truths(where: str, **options: object) -> None:
+    """Refuse what is neither true nor false."""
+    for name, value in options.items():
+        if not isinstance(value, bool):
+            raise StreamError("This is true or false.", where=where, got=f"{name}={value!r}"[:200])
+
+
+def check_function(name: str, value: object, where: str) -> None:
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise StreamError(f"The {name} is a function.", where=where, got=repr(value)[:200])
 
 
 def checked_limit(max_line: object, where: str) -> int:

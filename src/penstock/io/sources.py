@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -121,7 +122,7 @@ def _open(
             declared = ready(infer.parse_schema(columns, time, time_format))
         return _polled_source(source, declared, may_revise=may_revise)
     if isinstance(source, AsyncIterable) and not isinstance(source, type):
-        return _polled_source(AsyncSource(source), declared, may_revise=may_revise)
+        return replace(_polled_source(AsyncSource(source), declared, may_revise=may_revise), is_async=True)
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | Mapping):
         return _iterable_source(source, declared, may_revise=may_revise)
     raise StreamError(
