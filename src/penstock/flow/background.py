@@ -82,7 +82,7 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
             self._attempt(side.last)
             self._attempt(side.sink.close)
         if self._error is not None:
-            for sink in self._sinks():
+            for sink in self._result_sinks():
                 tell_failure(sink, self._error)
         self._close(whole=self._error is None and (self._publish or not self._cut))
         self._tell()
@@ -186,13 +186,13 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
 
     def _release(self) -> None:
         """Nobody who takes results slowly holds the end up."""
-        for sink in (*(side.sink for side in self._side), *self._sinks()):
+        for sink in (*(side.sink for side in self._side), *self._result_sinks()):
             channel = channel_of(sink)
             if channel is not None:
                 channel.release()
 
     @abstractmethod
-    def _sinks(self) -> Iterable[Sink]:
+    def _result_sinks(self) -> Iterable[Sink]:
         """Where results go."""
 
     def process_available(self) -> None:

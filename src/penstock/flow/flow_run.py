@@ -302,7 +302,7 @@ class FlowRun(BackgroundRun[Named]):
         for run in lost:
             self._remove(run, publish=False, error=error)
 
-    def _sinks(self) -> list[Sink]:
+    def _result_sinks(self) -> list[Sink]:
         return [run._results.sink for run in list(self.runs.values()) if not run._left.is_set()]
 
     def _close(self, *, whole: bool) -> None:

@@ -44,7 +44,7 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
     def _take(self, item: Batch | Punctuation) -> None:
         self._results.take(item)
 
-    def _sinks(self) -> tuple[Sink, ...]:
+    def _result_sinks(self) -> tuple[Sink, ...]:
         return (self._results.sink,)
 
     def _close(self, *, whole: bool) -> None:
