@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from penstock.flow.query import Query
     from penstock.flow.run import Run
     from penstock.flow.run_progress import RunProgress
+    from penstock.io.channel import channel
+    from penstock.io.connections import listen, socket
+    from penstock.io.followed import follow
+    from penstock.io.published import publish
     from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
     from penstock.model.forms import Close, Open, Signed
     from penstock.model.progress import bounded, ordered, per_source, punctuated
@@ -52,20 +56,25 @@ __all__ = [
     "Signed",
     "StreamProperties",
     "bounded",
+    "channel",
     "conflate",
     "dfs",
     "equivalent",
     "external",
+    "follow",
     "groupwise",
     "joint",
     "linear",
+    "listen",
     "merge",
     "ordered",
     "per_source",
+    "publish",
     "punctuated",
     "snapshot_at",
     "snapshot_equivalent",
     "snapshots",
+    "socket",
     "tdb",
 ]
 
@@ -77,6 +86,10 @@ _MODULES = {
     "penstock.flow.query": ("Query",),
     "penstock.flow.run": ("Run",),
     "penstock.flow.run_progress": ("RunProgress",),
+    "penstock.io.channel": ("channel",),
+    "penstock.io.connections": ("listen", "socket"),
+    "penstock.io.followed": ("follow",),
+    "penstock.io.published": ("publish",),
     "penstock.model.elements": ("Adjust", "Insert", "Punctuation", "groupwise", "joint", "linear"),
     "penstock.model.forms": ("Close", "Open", "Signed"),
     "penstock.model.progress": ("bounded", "ordered", "per_source", "punctuated"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 
 import penstock as pk
 
@@ -33,7 +34,26 @@ async def follow() -> int:
     return seen
 
 
-print(asyncio.run(follow()))
+async def numbers() -> AsyncIterator[dict[str, int]]:
+    for t in range(3):
+        yield {"t": t}
+
+
+async def store(table: object) -> None:
+    await asyncio.sleep(0)
+
+
+async def serve() -> list[object]:
+    live = pk.Flow().stream("live", numbers(), time="t", schema="t bigint").query("SELECT t FROM live")
+    rows = pk.channel(max_held=10)
+    async with live.start(rows) as run:
+        found: list[object] = [row["t"] async for row in rows]
+        await run
+    await live.start(store)
+    return found
+
+
+print(asyncio.run(follow()), asyncio.run(serve()))
 with query.start("out.parquet", late="late.csv", max_dead=0.01) as run:
     while not run.wait(timeout=1.0):
         progress: pk.RunProgress = run.progress

@@ -21,6 +21,8 @@ from penstock.flow.local import LocalQuery
 from penstock.flow.local_run import LocalRun
 from penstock.flow.merged_stream import MergedStream
 from penstock.flow.results import Results
+from penstock.io.connections import Listener
+from penstock.io.published import Published
 
 
 def wrong_ones() -> list[Any]:
@@ -109,6 +111,10 @@ RIGHT: dict[str, dict[str, Any]] = {
     "TDB": {"events": [(("x",), 1, 2)]},
     "bounded": {"delay": 5},
     "conflate": {"stream": ROWS, "time": "t", "key": "k"},
+    "follow": {"path": "nowhere.jsonl"},
+    "listen": {"port": 0},
+    "publish": {"port": 0},
+    "socket": {"host": "localhost", "port": 9},
     "equivalent": {"left": ELEMENTS, "right": ELEMENTS},
     "groupwise": {"attribute": "t", "bound": 5},
     "joint": {"bounds": 5},
@@ -132,6 +138,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "Flow.query": {"sql": "SELECT t FROM s"},
     "Flow.sql": {"text": "SELECT t FROM s"},
     "Flow.start": {"queries": Queries},
+    "Flow.serve": {"queries": Queries},
     "FlowRun.add": {"query": Queries, "sink": []},
     "FlowRun.remove": {"name": "q"},
     "FlowRun.use": {"strategy": "bfs"},
@@ -180,6 +187,8 @@ def callables() -> Iterator[tuple[str, Callable[..., Any], bool]]:
 
 def parameters(name: str, function: Callable[..., Any]) -> list[str]:
     found = [p for p in inspect.signature(function).parameters if p != "self"]
+    if name == "Flow.serve":
+        return [p for p in found if p != "options"]  # those of Flow.start
     if name == "merge":
         return [*(p for p in found if p != "options"), *sorted(OPTIONS)]
     return found
@@ -208,6 +217,8 @@ def _used(name: str, function: Callable[..., Any], target: list[Any], arguments:
         list(given)
     if isinstance(given, pk.Run) and not RUNNING:
         given.wait()
+    if isinstance(given, Published | Listener):
+        given.close()
     if name == "LocalExecution.pusher":
         given((1, "a"))
         target[0].take()

@@ -68,7 +68,7 @@ def test_a_run_without_results_writes_an_empty_file(tmp_path: Path, ending: str)
 def test_where_nothing_can_be_written_it_is_said(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="kind of file is not known"):
         open_sink(tmp_path / "x.txt")
-    with pytest.raises(SourceError, match="give a path, a list or a function"):
+    with pytest.raises(SourceError, match="give a path, a list, a function, or a sink"):
         open_sink(5)
     query: Any = pk.Flow().stream("s", [{"t": 1}], time="t").query("SELECT t FROM s")
     with pytest.raises(SourceError, match="Results cannot be written there"):

@@ -137,6 +137,35 @@ def run(
 
 
 @app.command()
+def serve(
+    script: Annotated[str, typer.Argument(help="A file with a script, or the script itself.")],
+    stream: Streams = [],  # noqa: B006
+    time: Times = [],  # noqa: B006
+    progress: Progresses = [],  # noqa: B006
+    schema: Schemas = [],  # noqa: B006
+    time_format: Formats = [],  # noqa: B006
+    delimiter: Delimiters = [],  # noqa: B006
+    at_signal: Annotated[
+        str, typer.Option("--at-signal", help="finish puts out the windows that are open; stop leaves them.")
+    ] = "finish",
+    as_json: Json = False,
+) -> None:
+    """Run a script in-process as a service, until its sources end or SIGTERM or SIGINT comes.
+
+    Its INSERTs are written; rows of its SELECTs are printed as JSON lines, unless --json asks for one object at the
+    end. The exit code is 0, 1 if a query has failed, or 128 and the number of a second signal that cut it short.
+    """
+    from penstock.cli.serving import run_serve
+
+    sql = read_query(script)
+    given = streams(stream, time, progress, schema, time_format, delimiter)
+    check_given(given, sql)
+    served = run_serve(_flow("local", "", given).sql(sql), at_signal, as_json=as_json)
+    if served.exit_code:
+        raise typer.Exit(served.exit_code)
+
+
+@app.command()
 def explain(
     query: Query,
     stream: Streams = [],  # noqa: B006

@@ -8,7 +8,9 @@ from __future__ import annotations
 import threading
 import traceback
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -20,6 +22,9 @@ from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.queue_progress import queue_progress
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
+from penstock.io.buffered import channel_of, tell_failure
+from penstock.io.event_loops import at_home, would_block
+from penstock.io.sinks import Sink
 from penstock.model.accounts import Counts
 from penstock.model.elements import linear
 from penstock.model.time import END_OF_TIME, Domain
@@ -43,7 +48,9 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
         self._asked = threading.Event()
         self._cut = self._publish = False
         self._error: PenstockError | None = None
-        self._thread = threading.Thread(target=self._work, name=f"penstock-{self.name}", daemon=True)
+        with at_home() as self._home:  # the event loop, if any, in which it was started
+            begin = partial(copy_context().run, self._work)
+        self._thread = threading.Thread(target=begin, name=f"penstock-{self.name}", daemon=True)
 
     @abstractmethod
     def _items(self) -> Iterator[Out]:
@@ -57,8 +64,10 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
     def _close(self, *, whole: bool) -> None:
         """No more results come; they are `whole`, or a part."""
 
-    def _begin(self) -> None:
-        """Set it going."""
+    def _begin(self, *, needs_loop: bool = False) -> None:
+        """Set it going; `needs_loop` if sources of it are read in the event loop that runs here."""
+        if needs_loop and self._home is not None:
+            self._home.is_used = True
         LOGGER.info("run %s: started in-process", self.name)
         self._thread.start()
 
@@ -72,6 +81,9 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
         for side in self._side:
             self._attempt(side.last)
             self._attempt(side.sink.close)
+        if self._error is not None:
+            for sink in self._result_sinks():
+                tell_failure(sink, self._error)
         self._close(whole=self._error is None and (self._publish or not self._cut))
         self._tell()
 
@@ -145,6 +157,12 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
                 where=f"run {self.name}",
                 hint="set a flag, and let another thread stop, finish or wait",
             )
+        self._not_in_its_loop()
+
+    def _not_in_its_loop(self) -> None:
+        """Nor whoever runs the event loop in which a source or a sink of it runs."""
+        if self._home is not None and self._home.is_used and self._home.is_here:
+            raise would_block(f"run {self.name}")
 
     def _stop(self, publish: bool) -> None:
         """After the batch at hand, unless the sources have ended by then; a source that is waited for is left.
@@ -155,14 +173,27 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
         self._not_inside()
         self._publish = bool(publish)
         self._asked.set()
+        self._release()
         self.execution.halt()
         self._thread.join()
 
     def _finish(self, for_good: bool) -> None:
         """Sources at rest are read to their end; of others, what they have given."""
         self._not_inside()
+        self._release()
         self.execution.finish(for_good=for_good)
         self._thread.join()
+
+    def _release(self) -> None:
+        """Nobody who takes results slowly holds the end up."""
+        for sink in (*(side.sink for side in self._side), *self._result_sinks()):
+            channel = channel_of(sink)
+            if channel is not None:
+                channel.release()
+
+    @abstractmethod
+    def _result_sinks(self) -> Iterable[Sink]:
+        """Where results go."""
 
     def process_available(self) -> None:
         """Until everything that the sources have given is processed, or the run is over; a failure is raised."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
@@ -37,6 +38,7 @@ from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.query import Query
 from penstock.flow.replicas import merge_node
 from penstock.flow.script import Script, make_script
+from penstock.flow.serving import Served, check_serving, serve
 from penstock.flow.tables import FlowTables
 from penstock.flow.user_code import register_aggregate, register_function
 from penstock.io.infer import parse_schema
@@ -385,6 +387,42 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             weights: of queries, which share the time of the run by them, see `FlowRun.share`.
             max_held: sinks are written to beside the run, and so many results may wait for each; see `FlowRun.cut_off`.
         """
+        self._check_together(name)
+        sources = {key: (source.open, source.ahead, source.paths) for key, source in self._sources.items()}
+        needs_loop = any(source.is_async for source in self._sources.values())
+        return start_together(
+            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights, max_held,
+            needs_loop=needs_loop,
+        )  # fmt: skip
+
+    def serve(
+        self,
+        queries: Mapping[Query, Any],
+        *,
+        name: str = "flow",
+        at_signal: str = "finish",
+        on_start: Callable[[FlowRun], object] | None = None,
+        watch: Callable[[FlowRun], object] | None = None,
+        **options: Any,
+    ) -> Served:
+        """Run queries as a service, until their sources end or the process is told to stop by SIGTERM or SIGINT.
+
+        Args:
+            queries: each query with its sink.
+            name: of the run.
+            at_signal: `finish` takes what has come, closes every stream and puts out the windows that were open;
+                `stop` leaves them open, for the snapshot. A second signal cuts that short.
+            on_start: called with the run when it is going; `run.finish()`, by another thread, ends it.
+            watch: called with the run twice a second.
+            options: as for `start`.
+
+        Returns:
+            How it came to its end: `sys.exit(served.exit_code)`.
+        """
+        check_serving(at_signal, on_start, watch)
+        return serve(partial(self.start, queries, name=name, **options), at_signal, on_start, watch)
+
+    def _check_together(self, name: object) -> None:
         if self.spark is not None:
             raise UnsupportedError(
                 "On Spark every query is a run of its own.",
@@ -393,7 +431,3 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             )
         if not isinstance(name, str) or not name:
             raise StreamError("The name of a run is a text.", got=repr(name)[:200])
-        sources = {key: (source.open, source.ahead, source.paths) for key, source in self._sources.items()}
-        return start_together(
-            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights, max_held
-        )

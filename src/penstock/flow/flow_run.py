@@ -27,6 +27,7 @@ from penstock.flow.local import LocalQuery, check_apart
 from penstock.flow.query import Query
 from penstock.flow.query_run import QueryRun
 from penstock.io.buffered import BufferedSink
+from penstock.io.event_loops import at_home
 from penstock.io.files import check_not_read
 from penstock.io.sinks import Sink, open_sink
 from penstock.model.accounts import DeadLimit
@@ -71,6 +72,8 @@ class FlowRun(BackgroundRun[Named]):
         """Held while queries come or go."""
         self._ready: deque[QueryRun] = deque()
         self._is_over = False
+        self.when_alone: Callable[[], object] = lambda: None
+        """Called when the last query has left, and the run goes on without any."""
         self._max_held = max_held
         self._paths = {key: paths for key, (_, _, paths) in sources.items()}
         super().__init__(name, forwards, max_dead)
@@ -83,7 +86,7 @@ class FlowRun(BackgroundRun[Named]):
         return self._join([(query, sink)])[query.name]
 
     def _join(self, queries: Iterable[tuple[Query, Any]]) -> dict[str, QueryRun]:
-        with self._joining, ExitStack() as opened:
+        with self._joining, at_home(self._home), ExitStack() as opened:
             made: dict[str, QueryRun] = {}
             for given, target in queries:
                 query = self._checked(given, made)
@@ -111,7 +114,10 @@ class FlowRun(BackgroundRun[Named]):
             opened.pop_all()  # from here on the runs close them
         if self._thread.is_alive():  # what follows from what was promised before comes out at once
             self.execution.take()
-            self._hand_on(wait=False)
+            if self._home is not None and self._home.is_here:  # a sink may need the loop that runs here
+                threading.Thread(target=self._hand_on, name=f"penstock-{self.name}-joined", daemon=True).start()
+            else:
+                self._hand_on(wait=False)
         return made
 
     def _checked(self, query: object, made: Mapping[str, QueryRun]) -> LocalQuery:
@@ -163,6 +169,8 @@ class FlowRun(BackgroundRun[Named]):
             except BaseException as failure:
                 error = as_ours(failure, run.name)
             run._leave(error, whole=publish)
+        if not self.execution.plans:
+            self.when_alone()
 
     # Which operator runs next
 
@@ -293,6 +301,9 @@ class FlowRun(BackgroundRun[Named]):
         for run in lost:
             self._remove(run, publish=False, error=error)
 
+    def _result_sinks(self) -> list[Sink]:
+        return [run._results.sink for run in list(self.runs.values()) if not run._left.is_set()]
+
     def _close(self, *, whole: bool) -> None:
         with self._joining:
             self._is_over = True
@@ -346,6 +357,8 @@ def start_together(
     strategy: str | Strategy,
     weights: Mapping[Any, float] | None,
     max_held: int | None,
+    *,
+    needs_loop: bool,
 ) -> FlowRun:
     """Run queries of a flow as one."""
     if not isinstance(queries, Mapping) or not queries:
@@ -366,7 +379,7 @@ def start_together(
     for target in (late, dead_letters):
         if isinstance(target, str | os.PathLike):
             check_not_read(target, {key: paths for key, (_, _, paths) in sources.items()}, name)
-    with ExitStack() as opened:
+    with at_home(), ExitStack() as opened:
         lates, letters = open_sink(late), open_sink(dead_letters)
         for sink in (lates, letters):
             opened.callback(sink.abandon)
@@ -380,5 +393,5 @@ def start_together(
             for each in run.runs.values():
                 each._joined()
         opened.pop_all()
-    run._begin()
+    run._begin(needs_loop=needs_loop)
     return run

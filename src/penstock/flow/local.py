@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from penstock.flow.local_run import LocalRun
 from penstock.flow.query import Query, StartOptions
 from penstock.flow.results import Results
 from penstock.io.elements import LocalSource
+from penstock.io.event_loops import at_home
 from penstock.io.files import check_not_read
 from penstock.io.sinks import Sink, open_sink
 from penstock.model.accounts import DeadLimit
@@ -32,6 +34,9 @@ from penstock.plan.rules.multiway import candidates
 from penstock.plan.rules.settle import settled_for
 from penstock.storage.files import place_of
 from penstock.storage.patterns import real
+
+Out = TypeVar("Out")
+"""What somebody iterates over: elements, or tables."""
 
 
 class LocalQuery(Query):
@@ -81,18 +86,25 @@ class LocalQuery(Query):
         max_dead: float | None = None,
         stopped: Callable[[], object] | None = None,
         between: Callable[[], object] | None = None,
+        *,
+        apart: bool | None = None,
     ) -> Iterator[Batch | Punctuation]:
         """Run an execution over the query's sources: batches, hidden columns and all, and punctuation.
 
         A single stream is read when its next item is wanted. Of several, those that may block are read beside the
-        others, and so is one of a run that may be stopped meanwhile.
+        others, and so is one of a run that may be stopped meanwhile, unless `apart` says otherwise.
         """
         if execution is not None and not isinstance(execution, LocalExecution):
             raise StreamError("Not an execution.", where=self.name, got=repr(execution)[:200], hint="q.execution()")
         self._last = execution = execution if execution is not None else self.execution()
-        apart = stopped is not None or len(execution.streams) > 1 or bool(execution.graph.queued)
+        if apart is None:
+            apart = stopped is not None or self._is_apart(execution)
         live = self._live if apart else {}
         yield from execution.run(self._sources, max_dead, stopped, live=live, between=between)
+
+    @staticmethod
+    def _is_apart(execution: LocalExecution) -> bool:
+        return len(execution.streams) > 1 or bool(execution.graph.queued)
 
     def collect(self, *, max_dead: float | None = None) -> pa.Table:
         """Run bounded inputs to their end and give the whole result, of what is revised what it comes to.
@@ -107,22 +119,35 @@ class LocalQuery(Query):
 
     def elements(self, *, max_dead: float | None = None) -> Results[Element]:
         """Inserts, adjusts and punctuation as they come, for `for` and `async for`."""
-
-        def portions() -> Generator[Sequence[Element], None, None]:
-            for item in self.items(max_dead=max_dead):
-                yield item.elements() if isinstance(item, Batch) else (item,)
-
-        return Results(portions())
+        return self._results(self.execution(), _elements_of, max_dead)
 
     def batches(self, *, max_dead: float | None = None) -> Results[pa.Table]:
         """The result as it comes, in Arrow tables, for `for` and `async for`."""
+        return self._results(self._for_tables(), self._tables_of, max_dead)
 
-        def portions() -> Generator[Sequence[pa.Table], None, None]:
-            for item in self.items(self._for_tables(), max_dead):
-                if isinstance(item, Batch):
-                    yield (self.form.table(item),)
+    def _tables_of(self, item: Batch | Punctuation) -> Sequence[pa.Table]:
+        return (self.form.table(item),) if isinstance(item, Batch) else ()
 
-        return Results(portions())
+    def _results(
+        self,
+        execution: LocalExecution,
+        made: Callable[[Batch | Punctuation], Sequence[Out]],
+        max_dead: float | None,
+    ) -> Results[Out]:
+        """What comes out of an execution, which is over when nobody wants more of it."""
+        left = threading.Event()
+        apart = self._is_apart(execution)
+
+        def portions() -> Generator[Sequence[Out], None, None]:
+            for item in self.items(execution, max_dead, left.is_set, apart=apart):
+                yield made(item)
+
+        def leave() -> None:
+            left.set()
+            execution.halt()
+
+        prompt = apart or all(self.given[name.lower()].ahead is None for name in execution.streams)
+        return Results(portions(), leave, is_prompt=prompt)
 
     @property
     def df(self) -> Any:
@@ -163,7 +188,7 @@ class LocalQuery(Query):
             if isinstance(target, str | os.PathLike):
                 check_not_read(target, self._paths, self.name)
         DeadLimit(options.max_dead)  # a wrong limit is said here and not in the background
-        with ExitStack() as opened:
+        with at_home(), ExitStack() as opened:
             sinks: dict[str, Sink] = {}
             for output, target in targets.items():
                 sinks[output] = open_sink(target, self.form.arrow if output == "results" else None)
@@ -171,8 +196,12 @@ class LocalQuery(Query):
             late, dead = sinks["late rows"], sinks["dead letters"]
             run = LocalRun(self, sinks["results"], late, dead, options.max_dead, name or "")
             opened.pop_all()  # from here on the run closes them
-        run._begin()
+        run._begin(needs_loop=any(self.given[name.lower()].is_async for name in run.execution.streams))
         return run
+
+
+def _elements_of(item: Batch | Punctuation) -> Sequence[Element]:
+    return item.elements() if isinstance(item, Batch) else (item,)
 
 
 def _check_options(name: str, **options: object) -> None:

@@ -44,6 +44,9 @@ class LocalRun(BackgroundRun[Batch | Punctuation]):
     def _take(self, item: Batch | Punctuation) -> None:
         self._results.take(item)
 
+    def _result_sinks(self) -> tuple[Sink, ...]:
+        return (self._results.sink,)
+
     def _close(self, *, whole: bool) -> None:
         self._attempt(self._results.sink.close if whole else self._results.sink.abandon)
 

@@ -21,7 +21,7 @@ from penstock.flow.queue_progress import path_to, read_current, staleness_of
 from penstock.flow.reading_path import ReadingPath
 from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
 from penstock.flow.run_progress import RunProgress, shown
-from penstock.io.buffered import BufferedSink
+from penstock.io.buffered import BufferedSink, channel_of, tell_failure
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -134,6 +134,8 @@ class QueryRun(Run):
             if self._left.is_set():  # it was let go just when the run came to its end, or the other way round
                 return
             self._error = error or self._broken
+            if self._error is not None:
+                tell_failure(self._results.sink, self._error)
             try:
                 if whole and self._error is None:
                     self._results.sink.close()
@@ -169,10 +171,15 @@ class QueryRun(Run):
         return sum(each in own for each in self._flow_run.execution.side.whose[self._letters :])
 
     def _wait(self, timeout: float | None) -> bool:
+        self._flow_run._not_in_its_loop()
         return self._left.wait(timeout)
 
     def _stop(self, publish: bool) -> None:
         """Leave; the other queries go on."""
+        self._flow_run._not_in_its_loop()
+        channel = channel_of(self._results.sink)
+        if channel is not None:
+            channel.release()
         self._flow_run._remove(self, publish=publish)
 
     def _finish(self, for_good: bool) -> None:

@@ -8,12 +8,13 @@ stream was closed, and what was open is out; `stopped`, it was cut short and can
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from penstock.errors import PenstockError, StreamError, UnsupportedError
+from penstock.flow.awaiting import Awaitable
 from penstock.flow.drawing import html_table
 from penstock.flow.run_progress import RunProgress
 from penstock.model.elements import is_whole
@@ -25,8 +26,11 @@ LONGEST = 10.0**9
 """So many seconds are as good as for ever."""
 
 
-class Run(ABC):
-    """A query at work. As a context manager it is stopped when the block is left."""
+class Run(Awaitable):
+    """A query at work. As a context manager it is stopped when the block is left.
+
+    In asyncio `await run` waits for its end, and `async with` stops it while the event loop goes on.
+    """
 
     name: str
     """Of the run: its query's, unless `start` was given another."""

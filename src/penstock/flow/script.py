@@ -7,7 +7,7 @@ of streams and sinks have the names that they have in Python.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.errors import PenstockError, QueryError, StreamError, UnsupportedError
+from penstock.flow import live_options
 from penstock.flow.query import Query
 from penstock.flow.run import Run
 from penstock.flow.user_code import NAME
@@ -38,13 +39,16 @@ from penstock.sql.script import (
 
 if TYPE_CHECKING:
     from penstock.flow.flow import Flow
+    from penstock.flow.serving import Served
 
 STREAM_OPTIONS = (
     "source", "time", "progress", "format", "streaming", "time_format", "delimiter", "arrival", "max_ahead", "lives",
-    "unique", "update_key",
+    "unique", "update_key", *live_options.SOURCE_OPTIONS,
 )  # fmt: skip
 TABLE_OPTIONS = ("source", "format", "key", "valid_from", "valid_to", "time_format", "delimiter")
-SINK_OPTIONS = ("path", "late", "dead_letters", "max_dead", "trigger", "buckets")
+SINK_OPTIONS = ("path", "late", "dead_letters", "max_dead", "trigger", "buckets", *live_options.SINK_OPTIONS)
+OF_A_FLOW = ("late", "dead_letters", "max_dead")
+"""Options of sinks that are one for all, where queries run as one."""
 OF_SPARK = "spark."
 """Options that begin so are for Spark's reader."""
 AVAILABLE = {"availableNow": True}
@@ -99,6 +103,7 @@ class Script:
     """What its SELECTs ask for, in their order."""
     outputs: tuple[Output, ...]
     """What its INSERTs write, in their order."""
+    flow: Flow = field(repr=False)
 
     @property
     def query(self) -> Query:
@@ -128,6 +133,30 @@ class Script:
             raise StreamError("Nothing is to be written.", got="a script without INSERT", hint="INSERT INTO … SELECT …")
         return [output.start() for output in self.outputs]
 
+    def serve(self, shown: Callable[[Query], Any] | None = None, **options: Any) -> Served:
+        """Run every INSERT, and every SELECT if there is somewhere to show it, as a service, see `Flow.serve`.
+
+        Args:
+            shown: gives the sink of a SELECT.
+            options: as for `Flow.serve`.
+        """
+        queries: dict[Query, Any] = {output.query: output.sink for output in self.outputs}
+        if shown is not None:
+            queries |= {query: shown(query) for query in self.queries}
+        if not queries:
+            raise StreamError("Nothing is to be served.", got="a script without INSERT", hint="INSERT INTO … SELECT …")
+        of_sinks: dict[str, Any] = {}
+        for output in self.outputs:
+            for name, value in output.options.items():
+                if of_sinks.setdefault(name, value) != value or name not in OF_A_FLOW:
+                    raise StreamError(
+                        "The queries of a service share their late rows and dead letters, and run in-process.",
+                        where=f"sink {output.target}",
+                        got=f"{name} = {value}"[:200],
+                        hint=f"{', '.join(OF_A_FLOW)} once, or the same for all sinks",
+                    )
+        return self.flow.serve(queries, **{**of_sinks, **options})
+
 
 def make_script(flow: Flow, text: str, sources: Mapping[str, Any], sinks: Mapping[str, Any]) -> Script:
     """Declare what a script declares, and make its queries; in case of an error nothing has changed."""
@@ -156,7 +185,7 @@ class _Making:
         for statement in statements:
             with _told_at(statement):
                 self.make(statement)
-        return Script(tuple(self.queries), tuple(self.outputs))
+        return Script(tuple(self.queries), tuple(self.outputs), self.flow)
 
     def make(self, statement: Statement) -> None:
         match statement:
@@ -183,6 +212,8 @@ class _Making:
         given: dict[str, Any] = {
             name: options[name] for name in ("time_format", "delimiter", "arrival", "max_ahead") if name in options
         }
+        if "source" in options and live_options.is_live(options):
+            given.pop("delimiter", None)
         if str(given.get("max_ahead", "")).isdecimal():
             given["max_ahead"] = int(given["max_ahead"])
         for name in ("lives", "unique", "update_key"):
@@ -195,7 +226,7 @@ class _Making:
         if "progress" in options:
             given["progress"] = _progress(statement, statement.options["progress"])
         source = self.source(statement, options)
-        if "source" in options:
+        if "source" in options and not live_options.is_address(options["source"]):
             self.read[statement.name] = [options["source"]]
         columns = self.columns(statement, options)
         with _told_at_key(statement):
@@ -227,6 +258,8 @@ class _Making:
         if "source" not in options:
             known = closest(statement.name, self.sources) if self.sources else "add source = 'folder/*.parquet'"
             raise statement.error("The source is not given.", got=statement.name, hint=known)
+        if live_options.is_live(options):
+            return live_options.live_source(options)
         if "format" in options:
             kind = one_kind([place.path for place in expand(options["source"])])
             if kind != options["format"].lower():
@@ -272,6 +305,11 @@ class _Making:
         if "trigger" in options:
             now = options["trigger"].lower() == "available now"
             options["trigger"] = AVAILABLE if now else {"processingTime": options["trigger"]}
+        if isinstance(target, str) and live_options.is_address(target):
+            target = live_options.live_sink(target, options)
+        elif "max_held" in options:
+            raise _at(statement, "max_held", "Only readers of a port hold something back.", "leave it out")
+        options.pop("max_held", None)
         self.sinks[name] = (target, options)
 
     def insert(self, statement: InsertInto) -> None:
@@ -282,6 +320,8 @@ class _Making:
             hint = closest(name, self.sinks) if self.sinks else f"CREATE SINK {name} WITH (path = 'out.parquet')"
             raise statement.error("Unknown sink.", got=name, hint=hint)
         sink, options = (name, {}) if statement.is_path else self.sinks[name.lower()]
+        if statement.is_path and live_options.is_address(name):
+            sink = live_options.live_sink(name, {})
         for path in (p for p in (sink, options.get("late"), options.get("dead_letters")) if isinstance(p, str)):
             check_not_read(path, self.read)
         called = None if statement.is_path else name

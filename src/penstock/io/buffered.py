@@ -12,8 +12,22 @@ from collections import deque
 
 import pyarrow as pa
 
-from penstock.errors import StreamError
+from penstock.errors import PenstockError, StreamError
+from penstock.io.channel import Channel
 from penstock.io.sinks import Sink
+
+
+def channel_of(sink: Sink) -> Channel | None:
+    """The channel that a sink is, or that is written to beside the run."""
+    inner = sink.sink if isinstance(sink, BufferedSink) else sink
+    return inner if isinstance(inner, Channel) else None
+
+
+def tell_failure(sink: Sink, error: PenstockError) -> None:
+    """Whoever iterates over results learns why there are no more; of other sinks the run itself tells."""
+    channel = channel_of(sink)
+    if channel is not None:
+        channel.fail(error)
 
 
 class BufferedSink:

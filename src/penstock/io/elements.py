@@ -36,6 +36,8 @@ class LocalSource:
     """How many items may be read before they are wanted, of a source that may block; others are read when wanted."""
     is_polled: bool = False
     """Whether it is asked for items, and may be idle."""
+    is_async: bool = False
+    """Whether it is read in an event loop, that of whoever starts a run if there is one."""
     narrowed: Callable[[Collection[str]], Iterator[Item | Poll]] | None = None
     """How it is opened by somebody who reads some columns only, if that is less work; the others are null then."""
 

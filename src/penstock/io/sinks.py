@@ -1,4 +1,4 @@
-"""Where results go in-process: a file, a list, a function, or nowhere.
+"""Where results go in-process: a file, a list, a function, also of coroutines, what is a sink itself, or nowhere.
 
 In text, bytes are base64. In a CSV file of one column a null is a quoted empty field: a line without anything would be
 no record.
@@ -6,16 +6,19 @@ no record.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
 from penstock.errors import SourceError
+from penstock.io.awaited import CoroutineSink, is_coroutine_function
+from penstock.io.published import Port
 from penstock.model.conform import as_json
 from penstock.model.text import write_bytes
 from penstock.storage.files import place_of
@@ -25,6 +28,7 @@ GROUP = 20_000
 """So many rows are written to a parquet file together."""
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Takes tables until it is closed."""
 
@@ -44,26 +48,38 @@ def open_sink(target: Any, schema: pa.Schema | None = None) -> Sink:
         return FunctionSink(lambda table: None)
     if isinstance(target, list):
         return FunctionSink(lambda table: target.extend(table.to_pylist()))
+    if isinstance(target, Port):
+        return target.open()
+    if isinstance(target, Sink) and not isinstance(target, type):
+        return target
+    if is_coroutine_function(target):
+        return CoroutineSink(target)
     if callable(target):
         return FunctionSink(target)
     if isinstance(target, str | os.PathLike):
         return FileSink(os.fspath(target), schema)
     raise SourceError(
-        "Results cannot be written there.", got=type(target).__name__, hint="give a path, a list or a function"
+        "Results cannot be written there.", got=type(target).__name__, hint="give a path, a list, a function, or a sink"
     )
 
 
 class FunctionSink:
     """Calls a function with each table that has rows."""
 
-    def __init__(self, function: Callable[[pa.Table], None]) -> None:
+    def __init__(self, function: Callable[[pa.Table], object]) -> None:
         """The function to call."""
         self.function = function
 
     def write(self, table: pa.Table) -> None:
         """Call it."""
-        if table.num_rows:
-            self.function(table)
+        if not table.num_rows:
+            return
+        given: object = self.function(table)
+        if inspect.iscoroutine(given):
+            given.close()
+            raise SourceError(
+                "A function gave a coroutine, which nobody awaits.", hint="give the coroutine function itself"
+            )
 
     def close(self) -> None:
         """Nothing to do."""

@@ -8,7 +8,8 @@ lives in columns (`model.lived_rows`); elements have them anyway.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -18,9 +19,11 @@ import pyarrow.dataset
 from penstock.engines.local.opening import Item
 from penstock.errors import SourceError, StreamError
 from penstock.io import infer
+from penstock.io.awaited import AsyncSource
 from penstock.io.datasets import dataset_source
 from penstock.io.elements import LocalSource, list_source
 from penstock.io.files import expand, file_source_schema, read_text_files
+from penstock.io.live_lines import Lines
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_rows, conform_table
 from penstock.model.element_rows import Elements, with_lives
@@ -114,13 +117,18 @@ def _open(
         final = declared or ready(infer.from_rows(_rows_among(source), time, time_format))
         return list_source(source, final, may_revise=may_revise)
     if isinstance(source, Polled) and not isinstance(source, type):
+        columns = getattr(source, "columns", None)  # of a source that has them whatever is read
+        if declared is None and isinstance(columns, str):
+            declared = ready(infer.parse_schema(columns, time, time_format))
         return _polled_source(source, declared, may_revise=may_revise)
+    if isinstance(source, AsyncIterable) and not isinstance(source, type):
+        return replace(_polled_source(AsyncSource(source), declared, may_revise=may_revise), is_async=True)
     if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | Mapping):
         return _iterable_source(source, declared, may_revise=may_revise)
     raise StreamError(
         "This cannot be read as a stream.", got=type(source).__name__,
         hint="give an Arrow table, reader or dataset, a pandas or Polars frame, a list of dicts, a path, an iterable, "
-        "or what has poll()",
+        "an asynchronous one, or what has poll()",
     )  # fmt: skip
 
 
@@ -244,7 +252,9 @@ def _one_by_one(declared: Schema | None, *, may_revise: bool) -> Elements:
 
 def _made(form: Elements, given: object) -> Iterator[Item]:
     """What becomes of one thing that a source gave."""
-    if isinstance(given, Mapping):
+    if isinstance(given, Lines):
+        yield from given.items(form.schema)
+    elif isinstance(given, Mapping):
         good, dead = conform_rows(form.schema, [given])
         yield from dead
         if len(good):

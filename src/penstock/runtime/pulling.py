@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Generic, Literal, TypeVar
 
 from penstock.runtime.polled import IDLE, Poll, PolledItems
@@ -65,6 +66,8 @@ class _Lane(Generic[T]):
         self.is_polled = isinstance(source, PolledItems)
         self.is_idle = False
         """Whether it was polled and had nothing."""
+        self.is_woken = False
+        """Whether it has said since it was last polled that it has something."""
         self.error: BaseException | None = None
 
     @property
@@ -106,6 +109,8 @@ class Pulling(Generic[T]):
             lane.ready.extend(source)
             lane.done = True
         elif ahead is None or lane.is_polled:
+            if isinstance(source, PolledItems):
+                source.wake = partial(self._woken, lane)
             lane.items = iter(source)
             self._wake()
         else:
@@ -142,9 +147,10 @@ class Pulling(Generic[T]):
             for lane in self._lanes.values():
                 if lane.items is None:
                     lane.stopped = not lane.done
-                elif at_rest or lane.is_polled:
-                    if isinstance(lane.source, PolledItems):
-                        lane.source.close()
+                elif isinstance(lane.source, PolledItems):  # what it has taken in by then still comes
+                    lane.source.halt()
+                    lane.stopped, lane.is_idle = True, False
+                elif at_rest:
                     lane.items = iter(())
                     lane.stopped = True
             self._changed.notify_all()
@@ -167,9 +173,9 @@ class Pulling(Generic[T]):
     def _stop(self, lane: _Lane[T]) -> None:
         with self._changed:
             lane.stopped = True
-            if isinstance(lane.source, PolledItems):
-                lane.source.close()
             self._changed.notify_all()
+        if isinstance(lane.source, PolledItems):  # what waits for a thread of its own may need the lock meanwhile
+            lane.source.close()
 
     def __iter__(self) -> Iterator[tuple[str, T | Exhausted]]:
         """Every item, with the name of its source, and at last that the source is exhausted."""
@@ -188,8 +194,10 @@ class Pulling(Generic[T]):
                     passed.append(lane)
                     continue
                 if lane.items is not None:
+                    lane.is_woken = False
                     item = self._at_rest(lane, lane.items)
-                    lane.is_idle = item is IDLE
+                    with self._changed:
+                        lane.is_idle = item is IDLE and not lane.is_woken and not lane.stopped
                     if not isinstance(item, _End):
                         found = found or not lane.is_idle
                         yield lane.name, item
@@ -263,13 +271,20 @@ class Pulling(Generic[T]):
         if not isinstance(item, _End):
             return item
         left = self._lanes.pop(lane.name, None)
-        return Exhausted(lane.error) if left is lane and not lane.stopped else _END
+        told = left is lane and (not lane.stopped or lane.error is not None)
+        return Exhausted(lane.error) if told else _END
 
     def _leave_silent(self) -> None:
         """Once halted, live sources that have nothing left are not waited for."""
         for name, lane in list(self._lanes.items()):
             if lane.stopped and not lane.ready:
                 del self._lanes[name]
+
+    def _woken(self, lane: _Lane[T]) -> None:
+        """One that is polled says that it has something; from any thread."""
+        with self._changed:
+            lane.is_woken, lane.is_idle = True, False
+            self._changed.notify_all()
 
     def _wake(self) -> None:
         with self._changed:
