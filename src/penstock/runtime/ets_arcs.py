@@ -17,7 +17,7 @@ graph, or its table, has changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -104,6 +104,16 @@ class EtsArcs:
                 arc.head += 1
         return True
 
+    def each(self) -> Iterator[tuple[tuple[GraphNode, ...], Arc]]:
+        """Every arc: whom it passes, and the last stretch of the way, by which somebody takes what is promised."""
+        ways: list[tuple[GraphNode, ...]] = [()]
+        for before, each in zip(self._from, self.passed, strict=True):
+            ways.append((*ways[before], each.node))
+        for landing in self.landings:
+            for arc in landing.node.arcs:
+                if arc not in landing.passed_by and ways[landing.at]:
+                    yield ways[landing.at], arc
+
     def _mapped(self, bound: int) -> list[int] | None:
         """What is promised by whoever begins and by everyone who is passed; None if somebody would say nothing."""
         reached = [bound]
@@ -134,6 +144,18 @@ def carries(arc: Arc) -> Carry | None:
     if consumer is None or time is None or len(consumer.inputs) > 1 or not consumer.arcs:
         return None
     return consumer.operator.carries(time)
+
+
+def shown(nodes: Iterable[GraphNode]) -> str:
+    """All ETS arcs of a graph, a line each, as they are when nothing waits."""
+    lines = []
+    for node in nodes:
+        is_passed = len(node.inputs) == 1 and not node.inputs[0].ends_path and carries(node.inputs[0]) is not None
+        found = None if is_passed else ets_arcs(node)
+        for passed, arc in () if found is None else found.each():
+            end = arc.consumer.label if arc.consumer is not None else getattr(arc, "name", "")
+            lines.append(f"{node.stream or node.label} -> {end}, past {', '.join(each.label for each in passed)}")
+    return "\n".join(lines)
 
 
 def _last_first(node: GraphNode, taken: set[Arc]) -> Iterator[Arc]:
