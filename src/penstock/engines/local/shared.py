@@ -25,6 +25,7 @@ from penstock.plan.nodes import Conflate, Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.plan.rules.read_through import read_through
+from penstock.runtime.arcs import Outlet
 from penstock.runtime.ets_arcs import shown
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.lane import at_rest, lane_of
@@ -90,6 +91,9 @@ class SharedExecution(Hosting[Named]):
 
     def _plans(self) -> Iterable[Node]:
         return list(self.plans.values())
+
+    def _results(self) -> Iterable[tuple[Outlet, Node]]:
+        return [(self.graph.outlets[name], plan) for name, plan in self.plans.items()]
 
     @staticmethod
     def _rows_in(out: Named) -> int:
