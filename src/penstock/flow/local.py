@@ -109,7 +109,9 @@ class LocalQuery(Query):
         """Inserts, adjusts and punctuation as they come, for `for` and `async for`."""
 
         def portions() -> Generator[Sequence[Element], None, None]:
-            for item in self.items(max_dead=max_dead):
+            execution = self.execution()
+            execution.demand.is_endless = True  # promises are among what is read
+            for item in self.items(execution, max_dead):
                 yield item.elements() if isinstance(item, Batch) else (item,)
 
         return Results(portions())

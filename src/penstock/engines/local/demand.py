@@ -38,14 +38,14 @@ class Demand:
     def __init__(self, graph: Callable[[], Graph], results: Results) -> None:
         """Of whichever graph is run, and whichever queries."""
         self._graph, self._results = graph, results
-        self.is_known = True
-        """Whether the greatest times of rows are known. Not of those before a snapshot of one query: anything waits."""
+        self.is_endless = False
+        """Whether any promise is waited for: its reader wants to see them, or does not know how far rows went."""
         self._known: Any = None
         self._wanted: set[str] = set()
 
     def wants(self, stream: str) -> bool:
         """Whether a greater bound on a stream could let something out."""
-        if not self.is_known:
+        if self.is_endless:
             return True
         graph = self._graph()
         graph.tabulate()  # which counts the changes of the graph

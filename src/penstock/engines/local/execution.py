@@ -99,7 +99,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
                     got=f"{self._counted().read} rows",
                     hint="restore into a fresh q.execution()",
                 )
-            self.demand.is_known = False
+            self.demand.is_endless = True  # the snapshot does not say how far rows went
             if not self.lanes:
                 self.graph, self.planned = graph, planned
                 self._take_care()
