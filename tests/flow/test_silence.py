@@ -128,17 +128,19 @@ def test_a_live_source_that_blocks_is_spoken_for() -> None:
     assert seen == [([1], False), ([1], True)], "the first came out while the source was waited for"
 
 
-def test_a_row_below_what_the_clock_said_is_late() -> None:
+@pytest.mark.parametrize(("first", "late"), [(20, 1), (0, 0)])
+def test_a_row_below_what_the_clock_said_is_late(first: int, late: int) -> None:
     clock = Clock(asked=4)
     flow = pk.Flow()
-    source = Scripted(clock, [(0, 0), (100, 10), (101, 101)], end=200)
+    # The clock is asked until the bound has passed the first row, since nothing waits for more: 21 or 1.
+    source = Scripted(clock, [(0, first), (100, 10), (101, 101)], end=200)
     flow.stream("s", source, time="ts", schema="ts timestamp, k int", progress=pk.bounded("1 day"), lull="10 seconds")
     query: Any = flow.query("SELECT ts FROM s")
     execution = query.execution()
     execution.clock = clock
     list(execution.run({"s": flow._sources["s"].open}))
-    assert execution.settled.late == 1
-    assert execution.settled.on_time == 2
+    assert execution.settled.late == late
+    assert execution.settled.on_time == 3 - late
 
 
 @given(

@@ -23,6 +23,7 @@ from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.runtime.arcs import Given, QueuedArc
+from penstock.runtime.ets_arcs import EtsArcs
 from penstock.runtime.graph_node import GraphNode
 from penstock.runtime.installed_table import table_of
 from penstock.runtime.state_table import Fork
@@ -69,6 +70,8 @@ class Played:
         self.next: dict[tuple[GraphNode, int], int] = {}
         self.taken: dict[str, list[Batch | Punctuation]] = defaultdict(list)
         self.run = SharedExecution(self.flow.catalog)
+        executor = self.run.graph.executor
+        executor.carried = partial(self.carrying, executor.carried)  # type: ignore[method-assign]
         for name in "sr":
             self.add(f"SELECT ts, v FROM {name}")
         for number in queries:
@@ -124,6 +127,18 @@ class Played:
             assert place == self.next.get((node, port), place), "an element was passed over"
             self.next[node, port] = place + 1
         return take_in(port, element)
+
+    def carrying(self, carried: Any, node: GraphNode, promise: Punctuation) -> EtsArcs | None:
+        """What goes by ETS arcs passes operators of which nothing waits."""
+        ets: EtsArcs | None = carried(node, promise)
+        for landing in () if ets is None else ets.landings:
+            last = len(self.given[landing.node]) - 1
+            for arc in landing.passed_by:
+                assert arc.consumer is not None
+                key = arc.consumer, arc.port
+                assert self.next.get(key, last) == last, "a promise overtook an element"
+                self.next[key] = last + 1
+        return ets
 
     def check_rows(self) -> None:
         """Every operator runs by its row of the whole table, however few rows were made anew."""

@@ -208,6 +208,10 @@ class FlowRun(BackgroundRun[Named]):
             )
         self.execution.break_after(state, broken=broken)
 
+    def ets_arcs(self) -> str:
+        """The ways by which promises go past operators that do nothing with them, a line each."""
+        return self.execution.ets_arcs()
+
     def share(self, weights: Mapping[str, float]) -> None:
         """Share the time of the run by weights of queries, by name; one that has none weighs 1.
 

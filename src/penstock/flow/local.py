@@ -119,7 +119,9 @@ class LocalQuery(Query):
 
     def elements(self, *, max_dead: float | None = None) -> Results[Element]:
         """Inserts, adjusts and punctuation as they come, for `for` and `async for`."""
-        return self._results(self.execution(), _elements_of, max_dead)
+        execution = self.execution()
+        execution.demand.is_endless = True  # promises are among what is read
+        return self._results(execution, _elements_of, max_dead)
 
     def batches(self, *, max_dead: float | None = None) -> Results[pa.Table]:
         """The result as it comes, in Arrow tables, for `for` and `async for`."""

@@ -8,7 +8,7 @@ and prompt (it comes with the input punctuation that allows it), and none is rep
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,6 +39,13 @@ class Rejected:
 
 Output = Batch | Punctuation | Interleaved | Rejected
 Outputs = Iterable[Output]
+Carry = Callable[[int], int | None]
+"""What a bound on the time of an input comes to on the time of the output; None if to nothing."""
+
+
+def AS_IT_IS(bound: int) -> int:
+    """A bound that stays what it is."""
+    return bound
 
 
 class Operator(ABC):
@@ -84,6 +91,14 @@ class Operator(ABC):
 
         Said again when consumers come or go. What only passes bounds on need not know.
         """
+
+    def carries(self, time: str) -> Carry | None:
+        """What a linear bound on `time`, that of its only input, comes to, if `punctuate` gives just that on its own.
+
+        None if it does anything else with it: releases rows, closes windows, gives up state, remembers what was
+        promised, or says more than that. Then it cares; else promises may go past it.
+        """
+        return None
 
     is_ticked = False
     """Whether it wants to know what time it is."""
@@ -135,6 +150,10 @@ class Stateless(Operator):
         attribute = punctuation.attribute
         for name in self.names.get(attribute, ()):
             yield punctuation if name == attribute else linear(name, punctuation.value)
+
+    def carries(self, time: str) -> Carry | None:
+        """As it is, where it goes on under one name."""
+        return AS_IT_IS if list(self.names.get(time, ())) == [self.schema.time] else None
 
     def carried_over(self, port: int, given: Interleaved, batch: Batch, places: Sequence[int]) -> Outputs:
         """What becomes of rows with punctuation among them: a batch, in which it stands at these places."""

@@ -20,8 +20,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from penstock.model.elements import Punctuation
 from penstock.operators.operator import Output, Outputs, Rejected
 from penstock.runtime.arcs import Arc, Outlet, QueuedArc
+from penstock.runtime.ets_arcs import EtsArcs, ets_arcs
 from penstock.runtime.installed_table import BUSY, STALE, InstalledTable, Part
 from penstock.runtime.rules import Action
 
@@ -41,6 +43,8 @@ class Executor(InstalledTable):
         self.reject, self.clock = reject, clock
         self.waiting: list[Outlet] = []
         """Outlets of which something is to be taken, in the order in which it came."""
+        self.skips = True
+        """Whether promises go by ETS arcs, past operators that do not care."""
 
     def begin(self, node: GraphNode, outputs: Outputs) -> Iterator[None]:
         """Run what a node gives by itself to the end; nothing else may be under way."""
@@ -48,6 +52,19 @@ class Executor(InstalledTable):
         node.given = iter(outputs)
         node.processed = 0
         part.path.append(node)
+        self.unsettled = BUSY
+        return self._work(part)
+
+    def promise(self, node: GraphNode, promise: Punctuation) -> Iterable[None]:
+        """Run what follows of a promise of a node, which has counted it, to the end."""
+        ets = self.carried(node, promise)
+        if ets is None:
+            return self.hand_on(node, node.hold(promise))
+        part = node.part
+        self._landed(ets)
+        part.path.extend(ets.backward)
+        if not part.path and not self._ready:
+            return ()
         self.unsettled = BUSY
         return self._work(part)
 
@@ -114,6 +131,13 @@ class Executor(InstalledTable):
                     path.pop()
                 elif isinstance(output, Rejected):
                     self.reject(node, output)
+                elif output.__class__ is Punctuation and (ets := self.carried(node, output)) is not None:
+                    node.count_punctuation((output,))
+                    path.extend(ets.backward)
+                    if self._landed(ets):
+                        yield
+                        if part.is_retired:
+                            break
                 else:
                     count = node.give(output)
                     path.extend(node.backward)
@@ -121,6 +145,8 @@ class Executor(InstalledTable):
                         yield
                         if part.is_retired:
                             break
+            if part.is_compiled and not part.is_retired:
+                part.is_clear = True
             if not self._ready:
                 break
             part = self._next()
@@ -149,8 +175,16 @@ class Executor(InstalledTable):
                 node = part.woken.popleft()
                 node.is_woken, node.processed = False, 0
                 path.append(node)
+            if isinstance(path[-1], Arc) and not self._leads(path[-1], path):
+                path.pop()
+                continue
             node = path[-1]  # type: ignore[assignment]
             action = node.rule.select(node)
+            if action is Action.ENCORE and node.given is None and len(path) > 1 and isinstance(path[-2], Arc):
+                if not node.has_given():  # it has taken what it was led to for
+                    path.pop()
+                    continue
+                action = Action.FORWARD
             if action is Action.ENCORE:
                 if self._execute(node):
                     yield
@@ -166,6 +200,18 @@ class Executor(InstalledTable):
             part.is_ready = True
             self._ready.append(part)
 
+    @staticmethod
+    def _leads(arc: Arc, path: list[Arc | GraphNode]) -> bool:
+        """Go where an ETS arc has brought a promise: the operator takes that. Whether it is still there."""
+        node = arc.consumer
+        if node is None or not arc.unread:
+            return False
+        node.processed = 0
+        if node.given is None:
+            node.given = iter(node.take_in(arc.port, arc.take()))
+        path.append(node)
+        return True
+
     def _execute(self, node: GraphNode) -> bool:
         """Let an operator take an element, or go on with the last, and give one output; whether something came out."""
         if node.given is None:
@@ -177,10 +223,33 @@ class Executor(InstalledTable):
             node.given = None
         elif isinstance(output, Rejected):
             self.reject(node, output)
+        elif isinstance(output, Punctuation) and (ets := self.carried(node, output)) is not None:
+            node.count_punctuation((output,))
+            node.part.path.extend(ets.backward)
+            return self._landed(ets)
         else:
             count = node.give(output)
             return node.leaves and self._left(node, count)
         return False
+
+    def carried(self, node: GraphNode, promise: Punctuation) -> EtsArcs | None:
+        """The ETS arcs by which a promise of an operator has gone; None if it goes as an element."""
+        if not self.skips:
+            return None
+        if node.ets_of != self.number:
+            node.ets, node.ets_of = ets_arcs(node), self.number
+        ets = node.ets
+        if ets is None or not (node.part.is_clear or ets.is_clear) or not ets.carry(promise):
+            return None
+        return ets
+
+    def _landed(self, ets: EtsArcs) -> bool:
+        """A promise was put where ETS arcs lead; whether one of them leads to an outlet."""
+        told = False
+        for landing in ets.landings:
+            if landing.node.leaves:
+                told = self._left(landing.node, 1) or told
+        return told
 
     def _left(self, node: GraphNode, count: int) -> bool:
         """So many elements of a node were given on arcs that end its path; whether one of them is an outlet."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.errors import InternalError
 from penstock.model.batch import Batch
-from penstock.model.elements import linear
+from penstock.model.elements import Punctuation, linear
 from penstock.model.time import END_OF_TIME
 from penstock.operators.operator import Operator, Outputs, Rejected
 from penstock.operators.progress.ingest import BatchIngest
@@ -222,7 +222,9 @@ class Graph:
         if self.executor.unsettled:
             for _ in self._settle():
                 pass
-        for _ in self.executor.hand_on(node, node.hold(element)):
+        executor = self.executor
+        promises = element.__class__ is Punctuation
+        for _ in executor.promise(node, element) if promises else executor.hand_on(node, node.hold(element)):  # type: ignore[arg-type]
             pass
 
     def reject(self, node: GraphNode, rejected: Rejected) -> None:

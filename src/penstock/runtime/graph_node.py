@@ -16,6 +16,7 @@ from penstock.plan.node import Node
 from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
 
 if TYPE_CHECKING:
+    from penstock.runtime.ets_arcs import EtsArcs
     from penstock.runtime.installed_table import Part
     from penstock.runtime.rules import Rule
 
@@ -81,6 +82,10 @@ class GraphNode:
     """The other arcs on which its path ends: break nodes and queues."""
     leaves: bool = False
     """Whether it has any of these."""
+    ets: EtsArcs | None = None
+    """By which its promises go past others (`runtime.ets_arcs`)."""
+    ets_of: int = -1
+    """The number of the table that those are derived from."""
 
     @property
     def label(self) -> str:

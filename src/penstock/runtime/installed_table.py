@@ -34,7 +34,7 @@ def table_of(nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) 
 class Part:
     """Operators that are joined by arcs which are not broken, and what is under way among them."""
 
-    __slots__ = ("is_compiled", "is_ready", "is_retired", "nodes", "path", "woken")
+    __slots__ = ("is_clear", "is_compiled", "is_ready", "is_retired", "nodes", "path", "woken")
 
     def __init__(self, nodes: Iterable[GraphNode], *, is_compiled: bool) -> None:
         """Nothing is under way yet; it `is_compiled` if depth-first rules are not interpreted."""
@@ -47,6 +47,8 @@ class Part:
         """Whether the scheduler knows that there is something to do."""
         self.is_retired = False
         """Whether another table has taken its place."""
+        self.is_clear = is_compiled
+        """Whether nothing waits behind the operator that is run: depth-first, unless the table came in between."""
 
 
 class InstalledTable:
@@ -60,6 +62,8 @@ class InstalledTable:
         """Whether the table is not up to date, or something is under way, or both; 0 if all is well."""
         self.table: Table | None = None
         """As it was made last; None if the graph has changed since then."""
+        self.number = 0
+        """So many tables came before, or were made anew in part."""
         self._touched: set[GraphNode] | None = None
         """The operators whose rows may have changed; None if all may have."""
         self._parts: list[Part] = []
@@ -103,7 +107,10 @@ class InstalledTable:
             part.is_retired = True
         self._parts = [self._part(nodes, strategy) for nodes in table.parts]
         self._ready.clear()
+        self.number += 1
         if self.unsettled & BUSY:
+            for part in self._parts:
+                part.is_clear = False
             self._wake_all(table)
         self.unsettled &= BUSY
         self._touched = set()
@@ -124,6 +131,7 @@ class InstalledTable:
             beside = [*before, *(arc.consumer for arc in forward if arc.consumer is not None)]
             self._join_part(node, {each.part for each in (node, *beside) if each.part is not None}, strategy)
         self._touched.clear()
+        self.number += 1
         self.unsettled &= BUSY
         return True
 

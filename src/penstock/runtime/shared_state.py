@@ -72,6 +72,7 @@ def restored(
     made = SharedGraph(graph.builder)
     made.side, made.clock = graph.side, graph.clock
     made.strategy, made.own_strategies = graph.strategy, graph.own_strategies
+    made.executor.skips = graph.executor.skips
     try:
         kept = {*saved["operators"], *saved["faces"]}
         again = {name: made.as_kept(planned[name], kept) for name in saved["queries"]}

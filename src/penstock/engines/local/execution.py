@@ -21,6 +21,7 @@ from penstock.plan.kept import runs_alike
 from penstock.plan.nodes import Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
+from penstock.runtime.arcs import Outlet
 from penstock.runtime.graph import QueryGraph
 from penstock.runtime.side_outputs import SideOutputs
 from penstock.runtime.taking_up import kept_in
@@ -67,6 +68,9 @@ class LocalExecution(Hosting[Batch | Punctuation]):
     def _plans(self) -> Iterable[Node]:
         return (self.plan,)
 
+    def _results(self) -> Iterable[tuple[Outlet, Node]]:
+        return ((self.graph.outlet, self.plan),)
+
     def feedback(self, bound: int) -> None:
         """The consumer no longer needs what ends before `bound`; the query skips what only serves that."""
         if not is_whole(bound):
@@ -95,6 +99,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
                     got=f"{self._counted().read} rows",
                     hint="restore into a fresh q.execution()",
                 )
+            self.demand.is_endless = True  # the snapshot does not say how far rows went
             if not self.lanes:
                 self.graph, self.planned = graph, planned
                 self._take_care()

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
+from penstock.engines.local.demand import Demand
 from penstock.engines.local.draining import MOST, Draining
 from penstock.engines.local.entrances import Entrances
 from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened, promise_of
@@ -34,6 +35,7 @@ from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node
+from penstock.runtime.arcs import Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
 from penstock.runtime.lane import at_rest, lane_of
@@ -77,6 +79,8 @@ class Hosting(Entrances, Generic[Out]):
         """What time it is, in microseconds since 1970; only sources and operators that ask for it are told."""
         self.silences = Silences(catalog.streams)
         """What the clock says of streams while nothing comes."""
+        self.demand = Demand(lambda: self.graph, self._results)
+        """Which idle streams are asked."""
         self.stopwatch: Callable[[], float] = time.perf_counter
         """Seconds, for measuring how long something took."""
         self.shares: Shares | None = None
@@ -104,6 +108,10 @@ class Hosting(Entrances, Generic[Out]):
     @abstractmethod
     def _plans(self) -> Iterable[Node]:
         """What is run."""
+
+    @abstractmethod
+    def _results(self) -> Iterable[tuple[Outlet, Node]]:
+        """Where the results of what is run come out."""
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -169,12 +177,17 @@ class Hosting(Entrances, Generic[Out]):
             return self._collect()
 
     def _idle_steps(self, stream: str) -> Iterator[None]:
-        """A source has nothing: it or the clock may tell how far it has come, and operators are told the time."""
+        """A source has nothing: if anything waits for it, it or the clock may tell how far it has come.
+
+        Operators are told the time.
+        """
         now, entrance = self.clock(), self._entrance(stream)
-        found = promise_of(self._reading.get(stream), stream, now), self.silences.bound(stream, entrance.by_rows(), now)
-        bound = max((each for each in found if each is not None), default=MIN_TICK)
-        if bound > entrance.reached():
-            yield from self.graph.steps(stream, linear(str(entrance.schema.time), min(bound, END_OF_TIME)))
+        by_clock = self.silences.bound(stream, entrance.by_rows(), now)
+        if self.demand.wants(stream):
+            found = promise_of(self._reading.get(stream), stream, now), by_clock
+            bound = max((each for each in found if each is not None), default=MIN_TICK)
+            if bound > entrance.reached():
+                yield from self.graph.steps(stream, linear(str(entrance.schema.time), min(bound, END_OF_TIME)))
         yield from self.graph.tick(now)
 
     def _source_failed(self, stream: str, error: PenstockError) -> None:

@@ -25,6 +25,8 @@ from penstock.plan.nodes import Conflate, Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.plan.rules.read_through import read_through
+from penstock.runtime.arcs import Outlet
+from penstock.runtime.ets_arcs import shown
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
@@ -89,6 +91,9 @@ class SharedExecution(Hosting[Named]):
 
     def _plans(self) -> Iterable[Node]:
         return list(self.plans.values())
+
+    def _results(self) -> Iterable[tuple[Outlet, Node]]:
+        return [(self.graph.outlets[name], plan) for name, plan in self.plans.items()]
 
     @staticmethod
     def _rows_in(out: Named) -> int:
@@ -272,6 +277,17 @@ class SharedExecution(Hosting[Named]):
         """The state table of the graph as it is now, and what each state is."""
         with self._gate.alone():
             return self.graph.table.show(lambda node: node.label)
+
+    def ets_arcs(self) -> str:
+        """The ways by which promises go past operators that do not care, a line each."""
+        with self._gate.alone():
+            self.graph.tabulate()
+            return shown(self.graph.nodes)
+
+    def use_ets_arcs(self, *, used: bool) -> None:
+        """Whether promises go by ETS arcs, as they do by default, or from operator to operator."""
+        with self._alone():
+            self.graph.executor.skips = used
 
     # Single rows
 

@@ -26,7 +26,7 @@ from penstock.model.elements import Punctuation
 from penstock.model.lives import Lives
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
-from penstock.operators.operator import Outputs, Stateless
+from penstock.operators.operator import Carry, Outputs, Stateless
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,15 @@ class AlterOperator(Stateless):
         if MIN_TICK not in bounds.values():
             moved = Punctuation(tuple(bounds.items()), punctuation.constants)
             yield from super().punctuate(port, moved)
+
+    def carries(self, time: str) -> Carry | None:
+        """Moved."""
+        known = super().carries(time)
+        return known if known is None or not self.lifetime.shift else self._moved_bound
+
+    def _moved_bound(self, bound: int) -> int | None:
+        moved = self._bound(bound)
+        return None if moved == MIN_TICK else moved
 
     def _bound(self, bound: int) -> int:
         """A bound on starts after the move; `MIN_TICK` where there is none."""

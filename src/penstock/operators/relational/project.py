@@ -20,7 +20,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.interleaved import Interleaved
 from penstock.model.schema import Schema
-from penstock.operators.operator import Outputs, Stateless
+from penstock.operators.operator import Carry, Outputs, Stateless
 from penstock.operators.relational.attempt import attempt
 from penstock.operators.relational.mapped import Mapped
 
@@ -60,6 +60,16 @@ class ProjectOperator(Stateless):
         for each in self.mapped:
             yield from each.of(self.pages, punctuation, self.names)
 
+    def carries(self, time: str) -> Carry | None:
+        """As it is, or what the one column comes to that rises with the time; not where there are more of these."""
+        rising = [each for each in self.mapped if time in each.attributes]
+        if not rising:
+            return super().carries(time)
+        (only, *others) = rising
+        if others or only.name != self.schema.time or only.attributes != (time,) or self.names.get(time):
+            return None
+        return partial(_computed, only)
+
     def feedback(self, bound: int) -> int | None:
         """What ends before a bound on another attribute may start at any time of the input."""
         return None if self.moves_time else super().feedback(bound)
@@ -90,6 +100,10 @@ class ProjectOperator(Stateless):
     def single(self, row: Row) -> Row:
         """The row that comes of a row; fails where a column does."""
         return self.by_rows((row,))[0]
+
+
+def _computed(rising: Mapped, bound: int) -> int | None:
+    return rising.reached([bound])
 
 
 class ProjectBySeveral(ProjectOperator):
