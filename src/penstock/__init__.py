@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.io.followed import follow
     from penstock.io.published import publish
     from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
+    from penstock.model.estimated import estimated
     from penstock.model.forms import Close, Open, Signed
     from penstock.model.progress import bounded, ordered, per_source, punctuated
     from penstock.model.properties import StreamProperties
@@ -60,6 +61,7 @@ __all__ = [
     "conflate",
     "dfs",
     "equivalent",
+    "estimated",
     "external",
     "follow",
     "groupwise",
@@ -92,6 +94,7 @@ _MODULES = {
     "penstock.io.published": ("publish",),
     "penstock.model.elements": ("Adjust", "Insert", "Punctuation", "groupwise", "joint", "linear"),
     "penstock.model.forms": ("Close", "Open", "Signed"),
+    "penstock.model.estimated": ("estimated",),
     "penstock.model.progress": ("bounded", "ordered", "per_source", "punctuated"),
     "penstock.model.properties": ("StreamProperties",),
     "penstock.model.snapshots": ("snapshot_at", "snapshot_equivalent", "snapshots"),

@@ -265,6 +265,7 @@ CASES = [
     Golden("ingest-ordered", "SELECT * FROM s", pk.ordered()),
     Golden("ingest-bounded", "SELECT ts, k, twice(v) AS x FROM s WHERE v > 0"),
     Golden("ingest-rows", "SELECT ts, k FROM s", pk.bounded(rows=7)),
+    Golden("ingest-estimated", "SELECT ts, k FROM s", pk.estimated("20%", rows=9)),
     Golden("ingest-punctuated", "SELECT ts, k, v FROM s", pk.punctuated("k = 'punct'")),
     Golden("ingest-per-source", "SELECT ts, k, v FROM s", pk.per_source("k", idle=30, disorder=9)),
     Golden("join", f"SELECT a.k, a.v, b.v FROM s a JOIN s b ON {NEAR}"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import UnsupportedError
+from penstock.model.estimated import Estimated
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Several, Single
 from penstock.plan.expressions import USER, AggregateCall, calls_users_code
 from penstock.plan.join_nodes import Latest
@@ -72,6 +73,7 @@ FEATURES = {
     "progress: bounded rows": "pk.bounded(rows=100)",
     "progress: punctuated": "pk.punctuated(\"kind = 'punct'\")",
     "progress: per source": "pk.per_source('router', idle='30 seconds')",
+    "progress: estimated": "pk.estimated('0.1%')",
     "several attributes": "{'ts': pk.bounded('5 seconds'), 'seq': pk.ordered()}; windows on any, joint punctuation",
     "late output": "rows that contradict a punctuation, with the bound",
     "dead letters": "rows that cannot be read, or for which an expression has no value, with the reason",
@@ -112,6 +114,8 @@ def _progress(progress: Single) -> str:
             return "progress: punctuated"
         case PerSource():
             return "progress: per source"
+        case Estimated():
+            return "progress: estimated"
 
 
 def features(plan: Node) -> Iterator[tuple[str, Node]]:

@@ -25,6 +25,7 @@ from typing import Literal
 
 from penstock.errors import EvaluationError, StreamError
 from penstock.model.batch import Row
+from penstock.model.estimated import Estimated
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Single, span_ticks
 from penstock.model.time import END_OF_TIME, MIN_TICK, Domain
 from penstock.reference.scalars import same
@@ -292,6 +293,36 @@ def _bound_after(arrived: Sequence[_Arrival], progress: Single, domain: Domain) 
             return max((a.time for a in arrived if a.kind == "punctuation"), default=MIN_TICK)
         case PerSource():
             return _least_source(arrived, progress, domain)
+        case Estimated():
+            delay = estimated_delay(lots_of(arrived), progress)
+            return MIN_TICK if delay is None else max(max(a.time for a in arrived) - delay, MIN_TICK)
+
+
+def lots_of(arrived: Sequence[_Arrival]) -> list[list[int]]:
+    """The times of what came at once, one list for each time that something came."""
+    lots: dict[int, list[int]] = {}
+    for arrival in arrived:
+        lots.setdefault(arrival.lot, []).append(arrival.time)
+    return list(lots.values())
+
+
+def estimated_delay(arrived: Sequence[Sequence[int]], progress: Estimated) -> int | None:
+    """The delay after some arrivals, of those that came at once together; None while nothing was estimated."""
+    delay: int | None = None
+    greatest: int | None = None
+    lot: list[int] = []
+    newest: list[list[int]] = []
+    for times in arrived:
+        lot += [0 if greatest is None else max(greatest - time, 0) for time in times]
+        greatest = max([*times, *([] if greatest is None else [greatest])])
+        if len(lot) >= progress.lot:
+            newest.append(lot)
+            lot = []
+            while sum(map(len, newest[1:])) >= progress.rows:
+                newest.pop(0)
+            behind = sorted((each for own in newest for each in own), reverse=True)
+            delay = behind[progress.beyond(len(behind))]
+    return delay
 
 
 def _greatest(arrived: Sequence[_Arrival]) -> int:

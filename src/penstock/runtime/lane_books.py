@@ -15,6 +15,7 @@ from penstock.model.conform import DeadLetter, conform_row
 from penstock.model.elements import Punctuation
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import Outputs, Rejected
+from penstock.operators.progress.estimates import EstimateTracker
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.source_state import started
 from penstock.operators.progress.sources import SourcesTracker
@@ -160,6 +161,12 @@ class Books:
         """The greatest time that counts is now this one."""
         self.state = (time, *self.state[1:])
         return time
+
+    def estimate(self, time: int) -> int:
+        """The bound after one more row, where the delay is estimated."""
+        assert isinstance(self.tracker, EstimateTracker)
+        self.state = self.tracker.observe(self.state, time, None)
+        return self.tracker.bound(self.state)
 
     def hear(self, time: int, source: object, newest: int) -> tuple[int, int]:
         """The bound after one more row of a source, and the least of all sources as far as it is known."""
