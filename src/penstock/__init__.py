@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.model.snapshots import snapshot_at, snapshot_equivalent, snapshots
     from penstock.model.tdb import TDB, equivalent, tdb
     from penstock.model.time import END_OF_TIME
-    from penstock.model.timestamps import external
+    from penstock.model.timestamps import external, internal
     from penstock.runtime.polled import END, IDLE
     from penstock.runtime.strategies import dfs
     from penstock.storage.retention import Retention
@@ -65,6 +65,7 @@ __all__ = [
     "external",
     "follow",
     "groupwise",
+    "internal",
     "joint",
     "linear",
     "listen",
@@ -100,7 +101,7 @@ _MODULES = {
     "penstock.model.snapshots": ("snapshot_at", "snapshot_equivalent", "snapshots"),
     "penstock.model.tdb": ("TDB", "equivalent", "tdb"),
     "penstock.model.time": ("END_OF_TIME",),
-    "penstock.model.timestamps": ("external",),
+    "penstock.model.timestamps": ("external", "internal"),
     "penstock.runtime.polled": ("END", "IDLE"),
     "penstock.runtime.strategies": ("dfs",),
     "penstock.storage.retention": ("Retention",),

@@ -74,6 +74,7 @@ FEATURES = {
     "progress: punctuated": "pk.punctuated(\"kind = 'punct'\")",
     "progress: per source": "pk.per_source('router', idle='30 seconds')",
     "progress: estimated": "pk.estimated('0.1%')",
+    "internal timestamps": "timestamps=pk.internal(): rows are stamped with the clock as they enter",
     "several attributes": "{'ts': pk.bounded('5 seconds'), 'seq': pk.ordered()}; windows on any, joint punctuation",
     "late output": "rows that contradict a punctuation, with the bound",
     "dead letters": "rows that cannot be read, or for which an expression has no value, with the reason",
@@ -125,6 +126,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
             case Source(progress=progress):
                 if node.schema.lives is not None:
                     yield "lives", node
+                if node.stamped:
+                    yield "internal timestamps", node
                 if isinstance(progress, Several):
                     yield "several attributes", node
                 entries = [how for _, how in progress.entries] if isinstance(progress, Several) else [progress]

@@ -56,7 +56,14 @@ from penstock.model.progress import (
 )
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
-from penstock.model.timestamps import External, declared_silence
+from penstock.model.timestamps import (
+    Internal,
+    Timestamps,
+    check_stamped,
+    check_timestamps,
+    declared_silence,
+    with_stamps,
+)
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.runtime.strategies import Strategy
 from penstock.sql.binder import bind
@@ -126,7 +133,7 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         time_format: str | None = None,
         delimiter: str | None = None,
         max_ahead: str | int | None = None,
-        timestamps: External | None = None,
+        timestamps: Timestamps | None = None,
         lull: str | int | None = None,
         lives: Sequence[str] | bool = False,
         unique: Sequence[str] | str | None = None,
@@ -152,7 +159,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             max_ahead: a row whose time is further than this beyond what the stream has reached is a dead letter and
                 moves no bound. Longer than the longest silence.
             timestamps: `pk.external(skew="2 seconds")`: the times are the source's own, and go on while it is silent as
-                the clock does, but for the skew.
+                the clock does, but for the skew. `pk.internal()`: rows are stamped with the clock as they enter; `time`
+                names the column that is added.
             lull: rows are at most so old when they come, by this machine's clock. While nothing comes, the clock less
                 this is what the stream has reached.
             lives: how long rows live, where that is not a tick: the columns of start and end, `("vs", "ve")`, of which
@@ -169,11 +177,21 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         """
         check_texts(name, time, schema=schema, arrival=arrival, time_format=time_format)
         with told_of(name):
+            check_timestamps(timestamps)
+            stamped = isinstance(timestamps, Internal)
+            if stamped:
+                check_stamped(
+                    progress=progress, lull=lull, max_ahead=max_ahead, lives=lives, time_format=time_format,
+                    arrival=arrival,
+                )  # fmt: skip
             known = declared(progress if progress is not None else Ordered(), time)
             told = lives if isinstance(lives, bool) else LivedRows.declared(lives, time)
             several = known.attributes if isinstance(known, Several) else ()
             loaded = self._loaded(source, name)
-            opened = self._open(loaded, time, schema, arrival, time_format, delimiter, told, several)
+            if stamped:
+                opened = self._open_stamped(loaded, time, schema, delimiter)
+            else:
+                opened = self._open(loaded, time, schema, arrival, time_format, delimiter, told, several)
             if isinstance(known, Several):
                 known = of_columns(known, opened.schema, max_ahead)
             check_progress(self.catalog, name, opened.schema, known)
@@ -184,9 +202,19 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         properties = replace(properties, unique=declared_unique(name, found, unique), update_key=updated_by)
         with told_of(name):
             silence = declared_silence(timestamps, lull, found, known)
-        self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead, silence))
+        self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead, silence, stamped))
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
+
+    def _open_stamped(self, source: Any, time: str, schema: str | None, delimiter: str | None) -> Any:
+        """A source whose rows are stamped as they enter: its columns, and before them the time."""
+        if self.spark is None:
+            opened = open_source(source, None, schema, None, delimiter)
+            return replace(opened, schema=with_stamps(opened.schema, time), narrowed=None)
+        from penstock.engines.spark.stamps import open_stamped_source
+
+        columns = None if schema is None else parse_schema(schema, None)
+        return open_stamped_source(self.spark, source, time, columns, delimiter)
 
     def _loaded(self, source: Any, name: str) -> Any:
         """A reader that is not loaded yet is loaded under the stream's name."""

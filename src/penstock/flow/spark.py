@@ -177,10 +177,22 @@ class SparkQuery(Query):
         planned = self._planned(kept, staged=home is not None and is_staged_at(home))
         return Hosted(self.spark, planned, self.catalog, self._sources, home, buckets, self._tables)
 
+    def _check_not_stamped(self) -> None:
+        """Stamps that never go back need the records of a run."""
+        stamped = [node.name for node in self._nodes if node.stamped]
+        if stamped:
+            raise UnsupportedError(
+                "Rows that are stamped as they enter need a query that lives in a home.",
+                where=self.name,
+                got=f"{', '.join(stamped)} with timestamps=pk.internal()",
+                hint="q.start(sink), of pk.Flow(spark, path=…)",
+            )
+
     def _output(self, kind: str) -> Any:
         if self.is_streaming:
             check_can_host(self.spark, self.name)
             self._check_not_conflated()
+            self._check_not_stamped()
         hosted = self.hosted(buckets=UNREMEMBERED if self.is_streaming else None)
         return hosted.output(hosted.tagged() if self.is_streaming else hosted.tagged_batch(), kind)
 

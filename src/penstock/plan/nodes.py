@@ -53,6 +53,8 @@ class Source(Node):
     """What tells punctuation from data, where rows of the stream are punctuation: the condition of its progress."""
     punctuations: tuple[Expression | None, ...] = ()
     """The same for each entry of the progress, where several attributes progress."""
+    stamped: bool = False
+    """Whether rows bring no times, and are stamped as they enter."""
 
     @cached_property
     def schema(self) -> Schema:

@@ -34,6 +34,7 @@ def source_of(catalog: Catalog, name: str) -> Node | None:
         found.max_ahead,
         punctuation=condition,
         punctuations=conditions,
+        stamped=found.stamped,
     )
 
 
