@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.model.snapshots import snapshot_at, snapshot_equivalent, snapshots
     from penstock.model.tdb import TDB, equivalent, tdb
     from penstock.model.time import END_OF_TIME
+    from penstock.model.timer import timer
     from penstock.model.timestamps import external, internal
     from penstock.runtime.polled import END, IDLE
     from penstock.runtime.strategies import dfs
@@ -79,6 +80,7 @@ __all__ = [
     "snapshots",
     "socket",
     "tdb",
+    "timer",
 ]
 
 _MODULES = {
@@ -101,6 +103,7 @@ _MODULES = {
     "penstock.model.snapshots": ("snapshot_at", "snapshot_equivalent", "snapshots"),
     "penstock.model.tdb": ("TDB", "equivalent", "tdb"),
     "penstock.model.time": ("END_OF_TIME",),
+    "penstock.model.timer": ("timer",),
     "penstock.model.timestamps": ("external", "internal"),
     "penstock.runtime.polled": ("END", "IDLE"),
     "penstock.runtime.strategies": ("dfs",),

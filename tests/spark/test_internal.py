@@ -112,8 +112,13 @@ def test_a_bounded_frame_cannot_be_stamped(spark: Any, tmp_path: Path) -> None:
     assert "spark.readStream" in str(found.value)
 
 
-def test_stamps_need_a_home(spark: Any, tmp_path: Path) -> None:
-    query = flow_of(spark, tmp_path / "s").query(COUNT)
+@pytest.mark.parametrize(
+    "option", [{"timestamps": pk.internal()}, {"timestamps": None, "progress": pk.timer("1 second")}]
+)
+def test_what_goes_by_the_clock_needs_a_home(option: dict[str, Any], spark: Any, tmp_path: Path) -> None:
+    frame = spark.readStream.format("rate").load()
+    flow = pk.Flow(spark).stream("s", frame, time="timestamp" if "progress" in option else "ts", **option)
+    query = flow.query("SELECT value FROM s")
     with pytest.raises(UnsupportedError, match="need a query that lives in a home") as found:
         query.df  # noqa: B018 - it is refused
     assert "q.start(sink)" in str(found.value)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from penstock.errors import UnsupportedError
 from penstock.model.estimated import Estimated
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Several, Single
+from penstock.model.timer import Timer
 from penstock.plan.expressions import USER, AggregateCall, calls_users_code
 from penstock.plan.join_nodes import Latest
 from penstock.plan.nodes import (
@@ -74,6 +75,7 @@ FEATURES = {
     "progress: punctuated": "pk.punctuated(\"kind = 'punct'\")",
     "progress: per source": "pk.per_source('router', idle='30 seconds')",
     "progress: estimated": "pk.estimated('0.1%')",
+    "progress: timer": "pk.timer('1 second')",
     "internal timestamps": "timestamps=pk.internal(): rows are stamped with the clock as they enter",
     "several attributes": "{'ts': pk.bounded('5 seconds'), 'seq': pk.ordered()}; windows on any, joint punctuation",
     "late output": "rows that contradict a punctuation, with the bound",
@@ -117,6 +119,8 @@ def _progress(progress: Single) -> str:
             return "progress: per source"
         case Estimated():
             return "progress: estimated"
+        case Timer():
+            return "progress: timer"
 
 
 def features(plan: Node) -> Iterator[tuple[str, Node]]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from penstock.errors import StreamError
 from penstock.model.estimated import Estimated, estimated
 from penstock.model.time import Domain, Length, length_ticks
+from penstock.model.timer import Timer, timer
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,9 @@ class PerSource:
         return f"per_source({', '.join(parts)})"
 
 
-Single = Ordered | Bounded | Punctuated | PerSource | Estimated
+Single = Ordered | Bounded | Punctuated | PerSource | Estimated | Timer
 """How one attribute progresses."""
-KINDS = "pk.ordered(), pk.bounded(…), pk.punctuated(…), pk.per_source(…) or pk.estimated(…)"
+KINDS = "pk.ordered(), pk.bounded(…), pk.punctuated(…), pk.per_source(…), pk.estimated(…) or pk.timer(…)"
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,12 @@ def _of_attributes(key: object, how: object) -> Single:
             got=f"{key!r}: {how}",
             hint="give each attribute a progress of its own, or punctuated(…) for all of them",
         )
+    if isinstance(how, Timer):
+        raise StreamError(
+            "A timer cannot be declared where several attributes progress.",
+            got=f"{key!r}: {how}",
+            hint="give one progress, that of the time, or another to this attribute",
+        )
     if isinstance(how, Punctuated) and how.per:
         raise StreamError(
             "Punctuation rows of some groups cannot be declared where several attributes progress.",
@@ -277,14 +284,14 @@ def parse_progress(text: str) -> Progress:
         "Not a progress.",
         got=text,
         hint="ordered(), bounded('5 seconds'), bounded(rows=100), punctuated(\"kind = 'punct'\"), "
-        "per_source('router', idle='30 seconds') or estimated('0.1%')",
+        "per_source('router', idle='30 seconds'), estimated('0.1%') or timer('1 second')",
     )
 
 
 def _called(call: ast.expr) -> Single:
     known = {
         "ordered": ordered, "bounded": bounded, "punctuated": punctuated, "per_source": per_source,
-        "estimated": estimated,
+        "estimated": estimated, "timer": timer,
     }  # fmt: skip
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in known:
         raise ValueError("no call of a progress")

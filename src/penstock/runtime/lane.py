@@ -39,6 +39,7 @@ from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.lateness import is_late_text
 from penstock.operators.progress.marks import SourceMarks
 from penstock.operators.progress.sources import SourcesTracker
+from penstock.operators.progress.timers import TimerTracker
 from penstock.operators.progress.trackers import DelayTracker
 from penstock.plan.nodes import NumberRows, Project, Select, Source
 from penstock.runtime.gate import Gate
@@ -221,7 +222,7 @@ def _aside(entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
 
 def _progress(ingest: RowIngest) -> list[str]:
     """What follows from a row's time, late or not: a bound may move, and may be of use."""
-    if ingest.by_arrival or ingest.is_punctuated:
+    if ingest.by_arrival or ingest.is_punctuated or isinstance(ingest.tracker, TimerTracker):
         return ["            if time > greatest: greatest = time"]
     if isinstance(ingest.tracker, DelayTracker):
         return [

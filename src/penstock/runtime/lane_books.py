@@ -19,6 +19,7 @@ from penstock.operators.progress.estimates import EstimateTracker
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.source_state import started
 from penstock.operators.progress.sources import SourcesTracker
+from penstock.operators.progress.timers import TimerTracker
 from penstock.operators.progress.trackers import DelayTracker, RowsTracker
 from penstock.operators.relational.attempt import by_row
 from penstock.operators.relational.number import NumberOperator
@@ -113,6 +114,9 @@ class Books:
             self.ingest.reach(greatest)
         if isinstance(self.tracker, DelayTracker) and not self.ingest.by_arrival:
             self.ingest.pages.put("progress", greatest)
+        elif isinstance(self.tracker, TimerTracker) and not self.ingest.by_arrival:
+            self.state = self.tracker.observe(self.state, greatest, None)
+            self.ingest.pages.put("progress", self.state)
         elif self.state is not None and not self.ingest.by_arrival:
             if isinstance(self.tracker, SourcesTracker):
                 self.state["newest"] = greatest

@@ -146,7 +146,20 @@ class Hosting(Entrances, Generic[Out]):
         return self.stamps.stamped(stream, item, self._entrance(stream), self.clock())
 
     def _entering(self, stream: str, item: Item) -> Iterator[None]:
-        return self._steps(stream, self._entered(stream, item))
+        """An item that a source gave; where timers fire, they may have to before it."""
+        if self._entrance(stream).is_ticked:
+            yield from self.graph.tick(self.clock())
+        yield from self._steps(stream, self._entered(stream, item))
+
+    def _bursting(self, stream: str, batches: Sequence[Batch]) -> Iterator[None]:
+        if self._entrance(stream).is_ticked:
+            yield from self.graph.tick(self.clock())
+        yield from self.burst(stream, batches)
+
+    def _says_when_silent(self, stream: str) -> bool:
+        """Whether it matters that a stream has nothing in its turn."""
+        entrances = self.graph.sources.get(stream.lower())
+        return self.silences.speaks_of(stream) or (entrances is not None and entrances[0].operator.is_ticked)
 
     def _steps(self, stream: str, item: Item) -> Iterator[None]:
         if isinstance(item, DeadLetter):
@@ -324,7 +337,7 @@ class Hosting(Entrances, Generic[Out]):
         pulling = self._pulling = Pulling[Item | Poll](turn=1)
         pulling.other_work = self._draining.work
         pulling.shares = self.shares
-        pulling.says_when_silent = self.silences.speaks_of
+        pulling.says_when_silent = self._says_when_silent
         if self.graph.queued:  # what waits for room would not make what waits in a queue newer
             self._ahead = {name: max(ahead, MANY) for name, ahead in self._ahead.items()}
         for name, items in list(self._reading.items()):
@@ -346,7 +359,7 @@ class Hosting(Entrances, Generic[Out]):
         if isinstance(pulled, Batch) and self.graph.takes_bursts and self._pulling is not None:
             more = self._pulling.more(stream, Batch, MOST)
             self.taken += len(more)
-            return partial(self.burst, stream, [pulled, *more])
+            return partial(self._bursting, stream, [pulled, *more])
         return partial(self._entering, stream, pulled)
 
     def _in_portions(self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]) -> Iterator[Out]:

@@ -42,6 +42,7 @@ SUPPORT: dict[str, Support] = {
     "progress: punctuated": Support("judged row by row"),
     "progress: per source": Support("judged row by row"),
     "progress: estimated": Support("estimated and judged row by row"),
+    "progress: timer": Support("fires before items of a source are taken, and while it has none"),
     "internal timestamps": Support("stamped as items of a source are taken, or as they are fed"),
     "several attributes": Support("each with a tracker of its own; a row is late by any of them"),
     "late output": Support("`q.late`, each row with its bound"),

@@ -214,7 +214,7 @@ class BatchEntrance:
                 return F.max(F.when(is_punctuation, ticks)).over(before)
             case _:
                 raise UnsupportedError(
-                    "An arrival column cannot be used with per_source(), or punctuated(per=…), in batch.",
+                    "An arrival column cannot be used with per_source(), timer(), or punctuated(per=…), in batch.",
                     where=node.label,
                     hint="leave arrival out, or run as a stream or in-process",
                 )

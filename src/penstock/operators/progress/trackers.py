@@ -18,11 +18,13 @@ import numpy as np
 from penstock.model.estimated import Estimated
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Single, span_ticks
 from penstock.model.time import MIN_TICK, Domain, earlier
+from penstock.model.timer import Timer
 from penstock.operators.progress.ahead import GuardedTracker
 from penstock.operators.progress.estimates import EstimateTracker
 from penstock.operators.progress.marks import PUNCTUATION, Marks
 from penstock.operators.progress.running import running_greatest
 from penstock.operators.progress.sources import SourcesTracker
+from penstock.operators.progress.timers import TimerTracker
 
 
 class Tracker(Protocol):
@@ -73,6 +75,8 @@ def _tracker(progress: Single, domain: Domain) -> Tracker:
             return SourcesTracker(span_ticks(progress.disorder, domain), idle, progress.sources)
         case Estimated():
             return EstimateTracker(progress)
+        case Timer():
+            return TimerTracker(progress.period, span_ticks(progress.disorder, domain))
 
 
 MIN_COLUMNAR = 32
