@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.model.tdb import TDB, equivalent, tdb
     from penstock.model.time import END_OF_TIME
     from penstock.model.timer import timer
-    from penstock.model.timestamps import external, internal
+    from penstock.model.timestamps import external, internal, latent
     from penstock.runtime.polled import END, IDLE
     from penstock.runtime.strategies import dfs
     from penstock.storage.retention import Retention
@@ -68,6 +68,7 @@ __all__ = [
     "groupwise",
     "internal",
     "joint",
+    "latent",
     "linear",
     "listen",
     "merge",
@@ -104,7 +105,7 @@ _MODULES = {
     "penstock.model.tdb": ("TDB", "equivalent", "tdb"),
     "penstock.model.time": ("END_OF_TIME",),
     "penstock.model.timer": ("timer",),
-    "penstock.model.timestamps": ("external", "internal"),
+    "penstock.model.timestamps": ("external", "internal", "latent"),
     "penstock.runtime.polled": ("END", "IDLE"),
     "penstock.runtime.strategies": ("dfs",),
     "penstock.storage.retention": ("Retention",),

@@ -122,3 +122,19 @@ def test_what_goes_by_the_clock_needs_a_home(option: dict[str, Any], spark: Any,
     with pytest.raises(UnsupportedError, match="need a query that lives in a home") as found:
         query.df  # noqa: B018 - it is refused
     assert "q.start(sink)" in str(found.value)
+
+
+def test_rows_of_latent_streams_pass_without_a_time(spark: Any, tmp_path: Path) -> None:
+    flow = flow_of(spark, tmp_path / "s", timestamps=pk.latent())
+    write(tmp_path / "t", ("c", 3))
+    frame = spark.readStream.schema(DDL).json(str(tmp_path / "t"))
+    flow.stream("t", frame, time="ts", timestamps=pk.latent())
+    write(tmp_path / "s", ("a", 1), ("b", 2))
+    query = flow.query("SELECT k, v * 2 AS w FROM s WHERE v > 1 UNION ALL SELECT k, v FROM t", name="q")
+    run = query.start(str(tmp_path / "out"))
+    run.process_available()
+    run.stop()
+    assert sorted((row["k"], row["w"]) for row in read(tmp_path / "out")) == [("b", 4), ("c", 3)]
+    with pytest.raises(UnsupportedError, match="a time given to rows of a latent stream") as found:
+        flow.query(COUNT)
+    assert "timestamps=pk.internal()" in str(found.value)

@@ -33,6 +33,7 @@ from penstock.plan.nodes import (
     Select,
     Settle,
     Source,
+    Stamp,
     Union,
     Unnest,
     WindowAggregate,
@@ -77,6 +78,8 @@ FEATURES = {
     "progress: estimated": "pk.estimated('0.1%')",
     "progress: timer": "pk.timer('1 second')",
     "internal timestamps": "timestamps=pk.internal(): rows are stamped with the clock as they enter",
+    "latent timestamps": "timestamps=pk.latent(): rows have no time until an operator needs one",
+    "stamps": "a time given to rows of a latent stream, where an operator needs one",
     "several attributes": "{'ts': pk.bounded('5 seconds'), 'seq': pk.ordered()}; windows on any, joint punctuation",
     "late output": "rows that contradict a punctuation, with the bound",
     "dead letters": "rows that cannot be read, or for which an expression has no value, with the reason",
@@ -131,7 +134,7 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 if node.schema.lives is not None:
                     yield "lives", node
                 if node.stamped:
-                    yield "internal timestamps", node
+                    yield ("latent timestamps" if node.latent else "internal timestamps"), node
                 if isinstance(progress, Several):
                     yield "several attributes", node
                 entries = [how for _, how in progress.entries] if isinstance(progress, Several) else [progress]
@@ -166,6 +169,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "altered lifetimes", node
             case Settle():
                 yield "settle", node
+            case Stamp():
+                yield "stamps", node
             case Newest():
                 yield "newest", node
             case Conflate(windows=windows):

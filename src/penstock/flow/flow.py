@@ -58,6 +58,7 @@ from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.model.timestamps import (
     Internal,
+    Latent,
     Timestamps,
     check_stamped,
     check_timestamps,
@@ -160,7 +161,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
                 moves no bound. Longer than the longest silence.
             timestamps: `pk.external(skew="2 seconds")`: the times are the source's own, and go on while it is silent as
                 the clock does, but for the skew. `pk.internal()`: rows are stamped with the clock as they enter; `time`
-                names the column that is added.
+                names the column that is added. `pk.latent()`: they have no time until an operator needs one, and get it
+                there.
             lull: rows are at most so old when they come, by this machine's clock. While nothing comes, the clock less
                 this is what the stream has reached.
             lives: how long rows live, where that is not a tick: the columns of start and end, `("vs", "ve")`, of which
@@ -178,10 +180,10 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         check_texts(name, time, schema=schema, arrival=arrival, time_format=time_format)
         with told_of(name):
             check_timestamps(timestamps)
-            stamped = isinstance(timestamps, Internal)
-            if stamped:
+            stamped = isinstance(timestamps, Internal | Latent)
+            if isinstance(timestamps, Internal | Latent):
                 check_stamped(
-                    progress=progress, lull=lull, max_ahead=max_ahead, lives=lives, time_format=time_format,
+                    timestamps, progress=progress, lull=lull, max_ahead=max_ahead, lives=lives, time_format=time_format,
                     arrival=arrival,
                 )  # fmt: skip
             known = declared(progress if progress is not None else Ordered(), time)
@@ -198,11 +200,15 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
         properties = declared_properties(found, known, insert_only=opened.insert_only)
+        if isinstance(timestamps, Latent):
+            properties = replace(StreamProperties(), insert_only=True)
         updated_by = declared_update_key(name, found, update_key)
         properties = replace(properties, unique=declared_unique(name, found, unique), update_key=updated_by)
         with told_of(name):
             silence = declared_silence(timestamps, lull, found, known)
-        self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead, silence, stamped))
+        self.catalog.add_stream(
+            StreamInfo(name, found, known, properties, ahead, silence, stamped, isinstance(timestamps, Latent))
+        )
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
 

@@ -5,6 +5,9 @@ enters, all rows of a batch alike, and the column is added to its own. A stamp i
 any bound, so where the clock goes back, or a bound from outside is ahead of it, stamps stand still until the clock has
 caught up; so nothing is ever late. Each is kept with the state, and holds after a restart.
 
+*Latent* times are given later still: a row has none until it comes to the first operator that needs one, and is stamped
+there. Until then nothing is waited for.
+
 Rows alone tell how far a stream has come, so one that falls silent holds back every union, join and window that waits
 for it. Two things may be known of its times besides, and each gives a bound while nothing comes:
 
@@ -67,9 +70,26 @@ def internal() -> Internal:
     return Internal()
 
 
-Timestamps = External | Internal
+@dataclass(frozen=True)
+class Latent:
+    """There are no times until an operator needs one."""
+
+    def __str__(self) -> str:
+        """As written by the user."""
+        return "latent()"
+
+
+def latent() -> Latent:
+    """Rows have no time until an operator needs one, and are stamped with the clock as they come to it.
+
+    `time` names the column that holds it from there on, which the source does not have.
+    """
+    return Latent()
+
+
+Timestamps = External | Internal | Latent
 """Whose clock gave the times of a stream."""
-KINDS = "timestamps=pk.external(skew='2 seconds') or pk.internal()"
+KINDS = "timestamps=pk.external(skew='2 seconds'), pk.internal() or pk.latent()"
 
 
 def with_stamps(columns: Schema, time: str) -> Schema:
@@ -79,7 +99,7 @@ def with_stamps(columns: Schema, time: str) -> Schema:
         raise StreamError(
             "The source has the column already that is to hold the times given here.",
             got=f"time={time!r}, and columns {', '.join(columns.names)}",
-            hint="give the time another name; or leave timestamps=pk.internal() out, if the source's are meant",
+            hint="give the time another name; or leave timestamps= out, if the source's are meant",
         )
     return Schema((Field(time, TIMESTAMP), *columns.fields), time, unusable=columns.unusable)
 
@@ -89,13 +109,13 @@ def without_stamps(schema: Schema) -> Schema:
     return Schema(tuple(field for field in schema.fields if field.name != schema.time), unusable=schema.unusable)
 
 
-def check_stamped(**options: object) -> None:
+def check_stamped(timestamps: Internal | Latent, **options: object) -> None:
     """Refuse what makes no sense where the times are given here, by the options' names."""
     given = [name for name, value in options.items() if value not in (None, False)]
     if given:
         raise StreamError(
             "Where times are given here, their progress is known, and rows live for a tick.",
-            got=f"timestamps={internal()}, and {', '.join(given)}",
+            got=f"timestamps={timestamps}, and {', '.join(given)}",
             hint=f"leave {' and '.join(given)} out",
         )
 
@@ -128,6 +148,8 @@ def declared_silence(
     if timestamps is None and lull is None:
         return None
     given = f"lull={lull!r}" if timestamps is None else f"timestamps={timestamps!s}"[:200]
+    if isinstance(timestamps, Latent):
+        return None
     if isinstance(timestamps, Internal):
         return Silence(lull=0)
     if isinstance(progress, Several):

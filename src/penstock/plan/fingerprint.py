@@ -50,7 +50,7 @@ def describe(plan: Node, catalog: Catalog, known: Sequence[Known] | None = None)
             said["progress"] = str(each.node.progress)
             said["max_ahead"] = each.node.max_ahead is not None
             if each.node.stamped:
-                said["stamped"] = "internal"
+                said["stamped"] = "latent" if each.node.latent else "internal"
             if each.node.schema.lives is not None:
                 said["lives"] = ", ".join(each.node.schema.lives)
             said["progress_form"] = json.dumps(progress_form(each.node), sort_keys=True)

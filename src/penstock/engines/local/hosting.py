@@ -147,19 +147,23 @@ class Hosting(Entrances, Generic[Out]):
 
     def _entering(self, stream: str, item: Item) -> Iterator[None]:
         """An item that a source gave; where timers fire, they may have to before it."""
-        if self._entrance(stream).is_ticked:
+        if self._goes_by_the_clock(stream):
             yield from self.graph.tick(self.clock())
         yield from self._steps(stream, self._entered(stream, item))
 
     def _bursting(self, stream: str, batches: Sequence[Batch]) -> Iterator[None]:
-        if self._entrance(stream).is_ticked:
+        if self._goes_by_the_clock(stream):
             yield from self.graph.tick(self.clock())
         yield from self.burst(stream, batches)
 
     def _says_when_silent(self, stream: str) -> bool:
         """Whether it matters that a stream has nothing in its turn."""
-        entrances = self.graph.sources.get(stream.lower())
-        return self.silences.speaks_of(stream) or (entrances is not None and entrances[0].operator.is_ticked)
+        return self.silences.speaks_of(stream) or self._goes_by_the_clock(stream)
+
+    def _goes_by_the_clock(self, stream: str) -> bool:
+        """Whether operators are told the time whenever the stream is looked at: it has a timer, or is latent."""
+        entrances = self.graph.sources.get(stream.lower(), [])
+        return any(node.operator.is_ticked or getattr(node.plan, "latent", False) for node in entrances)
 
     def _steps(self, stream: str, item: Item) -> Iterator[None]:
         if isinstance(item, DeadLetter):

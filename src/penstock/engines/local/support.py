@@ -44,6 +44,8 @@ SUPPORT: dict[str, Support] = {
     "progress: estimated": Support("estimated and judged row by row"),
     "progress: timer": Support("fires before items of a source are taken, and while it has none"),
     "internal timestamps": Support("stamped as items of a source are taken, or as they are fed"),
+    "latent timestamps": Support("rows pass selections, projections and unions at once"),
+    "stamps": Support("rows are stamped as they come to the operator; it waits for no input"),
     "several attributes": Support("each with a tracker of its own; a row is late by any of them"),
     "late output": Support("`q.late`, each row with its bound"),
     "dead letters": Support("`q.dead_letters`, each row with its reason"),
