@@ -177,3 +177,11 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(StreamError, match="Where times are given here") as found:
         pk.Flow().stream("s", [], time="ts", timestamps=pk.latent(), lull="1 second", schema=DDL)
     assert "timestamps=latent(), and lull" in str(found.value)
+
+
+def test_what_updates_what_stays_known_where_rows_are_stamped() -> None:
+    flow = pk.Flow().stream("s", [], time="ts", timestamps=pk.latent(), schema=DDL, update_key="k", unique="v")
+    query: Any = flow.query("SELECT k, v, ts FROM s")
+    assert query.properties.update_key == {"k"}
+    assert query.properties.unique == {"v"}
+    assert query.properties.ordered

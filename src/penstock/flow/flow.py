@@ -39,6 +39,7 @@ from penstock.flow.query import Query
 from penstock.flow.replicas import merge_node
 from penstock.flow.script import Script, make_script
 from penstock.flow.serving import Served, check_serving, serve
+from penstock.flow.stamped import open_stamped
 from penstock.flow.tables import FlowTables
 from penstock.flow.user_code import register_aggregate, register_function
 from penstock.io.infer import parse_schema
@@ -57,13 +58,10 @@ from penstock.model.progress import (
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.model.timestamps import (
-    Internal,
     Latent,
     Timestamps,
     check_stamped,
-    check_timestamps,
     declared_silence,
-    with_stamps,
 )
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.runtime.strategies import Strategy
@@ -179,19 +177,16 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         """
         check_texts(name, time, schema=schema, arrival=arrival, time_format=time_format)
         with told_of(name):
-            check_timestamps(timestamps)
-            stamped = isinstance(timestamps, Internal | Latent)
-            if isinstance(timestamps, Internal | Latent):
-                check_stamped(
-                    timestamps, progress=progress, lull=lull, max_ahead=max_ahead, lives=lives, time_format=time_format,
-                    arrival=arrival,
-                )  # fmt: skip
+            stamped = check_stamped(
+                timestamps, progress=progress, lull=lull, max_ahead=max_ahead, lives=lives, time_format=time_format,
+                arrival=arrival,
+            )  # fmt: skip
             known = declared(progress if progress is not None else Ordered(), time)
             told = lives if isinstance(lives, bool) else LivedRows.declared(lives, time)
             several = known.attributes if isinstance(known, Several) else ()
             loaded = self._loaded(source, name)
             if stamped:
-                opened = self._open_stamped(loaded, time, schema, delimiter)
+                opened = open_stamped(self.spark, loaded, time, schema, delimiter)
             else:
                 opened = self._open(loaded, time, schema, arrival, time_format, delimiter, told, several)
             if isinstance(known, Several):
@@ -200,8 +195,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
         properties = declared_properties(found, known, insert_only=opened.insert_only)
-        if isinstance(timestamps, Latent):
-            properties = replace(StreamProperties(), insert_only=True)
+        if isinstance(timestamps, Latent):  # in what order times will be, whoever gives them knows
+            properties = StreamProperties()
         updated_by = declared_update_key(name, found, update_key)
         properties = replace(properties, unique=declared_unique(name, found, unique), update_key=updated_by)
         with told_of(name):
@@ -211,16 +206,6 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         )
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
-
-    def _open_stamped(self, source: Any, time: str, schema: str | None, delimiter: str | None) -> Any:
-        """A source whose rows are stamped as they enter: its columns, and before them the time."""
-        if self.spark is None:
-            opened = open_source(source, None, schema, None, delimiter)
-            return replace(opened, schema=with_stamps(opened.schema, time), narrowed=None)
-        from penstock.engines.spark.stamps import open_stamped_source
-
-        columns = None if schema is None else parse_schema(schema, None)
-        return open_stamped_source(self.spark, source, time, columns, delimiter)
 
     def _loaded(self, source: Any, name: str) -> Any:
         """A reader that is not loaded yet is loaded under the stream's name."""

@@ -109,15 +109,20 @@ def without_stamps(schema: Schema) -> Schema:
     return Schema(tuple(field for field in schema.fields if field.name != schema.time), unusable=schema.unusable)
 
 
-def check_stamped(timestamps: Internal | Latent, **options: object) -> None:
-    """Refuse what makes no sense where the times are given here, by the options' names."""
-    given = [name for name, value in options.items() if value not in (None, False)]
+def check_stamped(timestamps: object, **options: object) -> bool:
+    """Whether times are given here; refuses what are no timestamps, and by their names options that go with others."""
+    if timestamps is not None and not isinstance(timestamps, Timestamps):
+        raise StreamError("These are no timestamps.", got=f"timestamps={timestamps!s}"[:200], hint=KINDS)
+    if not isinstance(timestamps, Internal | Latent):
+        return False
+    given = [name for name, value in options.items() if value is not None and value is not False]
     if given:
         raise StreamError(
             "Where times are given here, their progress is known, and rows live for a tick.",
             got=f"timestamps={timestamps}, and {', '.join(given)}",
             hint=f"leave {' and '.join(given)} out",
         )
+    return True
 
 
 @dataclass(frozen=True)
@@ -133,12 +138,6 @@ class Silence:
         if self.skew is not None and reached > MIN_TICK:
             found = earlier(reached + max(now - arrived, 0), self.skew)
         return found if self.lull is None else max(found, earlier(now, self.lull))
-
-
-def check_timestamps(timestamps: object) -> None:
-    """Refuse what is none."""
-    if timestamps is not None and not isinstance(timestamps, Timestamps):
-        raise StreamError("These are no timestamps.", got=f"timestamps={timestamps!s}"[:200], hint=KINDS)
 
 
 def declared_silence(

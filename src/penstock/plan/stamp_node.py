@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.model.cached import cached_property
 from penstock.model.properties import StreamProperties
@@ -15,8 +15,10 @@ class Stamp(SameColumns):
 
     @cached_property
     def properties(self) -> StreamProperties:
-        """Stamps never go back."""
-        return StreamProperties(ordered=True, max_disorder=0)
+        """Stamps never go back; what tells rows apart, or says which they update, is as it was."""
+        return replace(
+            self.input.properties, ordered=True, strictly_ordered=False, deterministic_ties=False, max_disorder=0
+        )
 
     @property
     def label(self) -> str:

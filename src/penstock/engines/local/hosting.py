@@ -141,7 +141,7 @@ class Hosting(Entrances, Generic[Out]):
 
     def _entered(self, stream: str, item: Item) -> Item:
         """Rows that bring no times are given them as they enter."""
-        if not isinstance(item, Batch) or self.stamps.bare(stream) is None:
+        if not isinstance(item, Batch):
             return item
         return self.stamps.stamped(stream, item, self._entrance(stream), self.clock())
 
@@ -159,11 +159,6 @@ class Hosting(Entrances, Generic[Out]):
     def _says_when_silent(self, stream: str) -> bool:
         """Whether it matters that a stream has nothing in its turn."""
         return self.silences.speaks_of(stream) or self._goes_by_the_clock(stream)
-
-    def _goes_by_the_clock(self, stream: str) -> bool:
-        """Whether operators are told the time whenever the stream is looked at: it has a timer, or is latent."""
-        entrances = self.graph.sources.get(stream.lower(), [])
-        return any(node.operator.is_ticked or getattr(node.plan, "latent", False) for node in entrances)
 
     def _steps(self, stream: str, item: Item) -> Iterator[None]:
         if isinstance(item, DeadLetter):
@@ -364,6 +359,8 @@ class Hosting(Entrances, Generic[Out]):
             more = self._pulling.more(stream, Batch, MOST)
             self.taken += len(more)
             return partial(self._bursting, stream, [pulled, *more])
+        if self.stamps.bare(stream) is None and not self._goes_by_the_clock(stream):
+            return partial(self._steps, stream, pulled)
         return partial(self._entering, stream, pulled)
 
     def _in_portions(self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]) -> Iterator[Out]:
