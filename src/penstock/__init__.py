@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from penstock.io.followed import follow
     from penstock.io.published import publish
     from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
+    from penstock.model.estimated import estimated
     from penstock.model.forms import Close, Open, Signed
     from penstock.model.progress import bounded, ordered, per_source, punctuated
     from penstock.model.properties import StreamProperties
     from penstock.model.snapshots import snapshot_at, snapshot_equivalent, snapshots
     from penstock.model.tdb import TDB, equivalent, tdb
     from penstock.model.time import END_OF_TIME
-    from penstock.model.timestamps import external
+    from penstock.model.timer import timer
+    from penstock.model.timestamps import external, internal, latent
     from penstock.runtime.polled import END, IDLE
     from penstock.runtime.strategies import dfs
     from penstock.storage.retention import Retention
@@ -60,10 +62,13 @@ __all__ = [
     "conflate",
     "dfs",
     "equivalent",
+    "estimated",
     "external",
     "follow",
     "groupwise",
+    "internal",
     "joint",
+    "latent",
     "linear",
     "listen",
     "merge",
@@ -76,6 +81,7 @@ __all__ = [
     "snapshots",
     "socket",
     "tdb",
+    "timer",
 ]
 
 _MODULES = {
@@ -92,12 +98,14 @@ _MODULES = {
     "penstock.io.published": ("publish",),
     "penstock.model.elements": ("Adjust", "Insert", "Punctuation", "groupwise", "joint", "linear"),
     "penstock.model.forms": ("Close", "Open", "Signed"),
+    "penstock.model.estimated": ("estimated",),
     "penstock.model.progress": ("bounded", "ordered", "per_source", "punctuated"),
     "penstock.model.properties": ("StreamProperties",),
     "penstock.model.snapshots": ("snapshot_at", "snapshot_equivalent", "snapshots"),
     "penstock.model.tdb": ("TDB", "equivalent", "tdb"),
     "penstock.model.time": ("END_OF_TIME",),
-    "penstock.model.timestamps": ("external",),
+    "penstock.model.timer": ("timer",),
+    "penstock.model.timestamps": ("external", "internal", "latent"),
     "penstock.runtime.polled": ("END", "IDLE"),
     "penstock.runtime.strategies": ("dfs",),
     "penstock.storage.retention": ("Retention",),

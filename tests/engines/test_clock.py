@@ -96,6 +96,22 @@ def test_the_clock_wakes_for_what_waits(reached: int | None, greatest: dict[str,
     assert Waiting(plan, found).wakes(trackers, {**greatest, "": START}) == expected
 
 
+@pytest.mark.parametrize(
+    ("fired", "said", "expected"),
+    [(None, MIN_TICK, 0), (7, MIN_TICK, 8 * 10 * SECOND - 1), (7, START, None)],
+    ids=["never", "in period 7", "all is said"],
+)
+def test_the_clock_wakes_for_a_timer_that_has_something_to_say(
+    fired: int | None, said: int, expected: int | None
+) -> None:
+    plan, catalog = plan_of(UNION, progress=pk.timer("10 seconds"), max_ahead="1 hour")
+    found = silences(plan, catalog)
+    assert found == {"b": Silence()}, "while it is silent nothing is known"
+    trackers = {"b": plain_tracker((START, (START, said, fired)), None)}
+    assert Waiting(plan, found).wakes(trackers, {"a": START + 5 * SECOND}) == expected
+    assert Waiting(plan, found).wakes({}, {"a": START + 5 * SECOND}) is None, "no row has come"
+
+
 def test_nothing_is_closed_for_good_in_a_plan_without_windows() -> None:
     plan, catalog = plan_of("SELECT a.ts FROM a JOIN b ON a.k = b.k AND a.ts = b.ts", timestamps=pk.external())
     waiting = Waiting(plan, silences(plan, catalog))

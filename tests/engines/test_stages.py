@@ -119,6 +119,7 @@ PROGRESS: dict[str, Progress] = {
     "bounded": pk.bounded(3),
     "ordered": pk.ordered(),
     "rows": pk.bounded(rows=4),
+    "estimated": pk.estimated("20%", rows=5),
     "punctuated": pk.punctuated("p", whole_stream=True),
     "per source": pk.per_source("k", idle=4),
 }

@@ -126,6 +126,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "snapshot_equivalent": {"left": ELEMENTS, "right": ELEMENTS},
     "snapshots": {"events": pk.tdb(ELEMENTS)},
     "tdb": {"elements": ELEMENTS},
+    "timer": {"every": "1 second"},
     "Flow.stream": {"name": "x", "source": ROWS, "time": "t"},
     "Flow.table": {"name": "x", "source": ROWS, "schema": "t bigint, k string"},
     "Flow.merge": {"name": "m", "streams": ["s", "r"]},

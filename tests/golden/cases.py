@@ -26,10 +26,12 @@ from penstock.model.lives import Lives
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
+from penstock.model.timestamps import without_stamps
 from penstock.plan.planner import in_process
 
 FOLDER = Path(__file__).parent / "snapshots"
 COLUMNS = "ts bigint, k string, v bigint, d double, c decimal(20,4), b binary, day date, at timestamp"
+BARE = COLUMNS.removeprefix("ts bigint, ")
 Row = tuple[Any, ...]
 
 
@@ -119,6 +121,8 @@ class Golden:
     """How many rows without a partner come out at a time."""
     conflate: dict[str, Any] | None = None
     """The stream is conflated by this; without a policy, what is current of it is taken."""
+    stamps: Any = None
+    """Rows bring no times: `pk.internal()` or `pk.latent()`. The clock stands still: stamps are the same."""
     is_read: bool = False
     """Whether the queue keeps what went on last of each key, as for a run that is read by its key."""
 
@@ -132,6 +136,9 @@ class Golden:
         names = ("one", "two") if self.merge is not None else ("s",) if self.conflate is None else ("raw",)
         for name in names:
             source = iter(()) if self.lives else []
+            if self.stamps is not None:
+                flow.stream(name, source, time="ts", schema=BARE, timestamps=self.stamps)
+                continue
             flow.stream(name, source, time="ts", schema=COLUMNS, progress=self.progress, lives=self.lives)
         if self.merge is not None:
             flow.merge("s", list(names), **self.merge)
@@ -143,6 +150,8 @@ class Golden:
         flow.function("twice", _twice, "bigint")
         query: Any = flow.query(self.sql, max_burst=self.burst)
         found: LocalExecution = query.execution(in_process(query.plan, flow.catalog, aggregate=self.aggregate))
+        if self.stamps is not None:
+            found.clock = lambda: 10**15
         for arc in found.graph.queued:
             arc.operator.remembers = self.is_read
         return found
@@ -157,7 +166,9 @@ class Golden:
         found = []
         for at in range(len(next(iter(parts.values())))):
             for name, schema in schemas.items():
-                if parts[name][at]:
+                if parts[name][at] and self.stamps is not None:
+                    found.append((name, Batch(without_stamps(schema), [row[1:] for row in parts[name][at]])))
+                elif parts[name][at]:
                     batch = (_lived if self.lives else Batch)(schema, parts[name][at])
                     found.append((name, Batch(schema, table=batch.table) if self.form == "arrow" else batch))
         return found
@@ -184,6 +195,8 @@ class Golden:
         before, after = inputs[: len(inputs) // 2], inputs[len(inputs) // 2 :]
         if self.merge is not None:
             return before, sorted(after[:2], key=lambda i: i[0], reverse=True) + after[2:]
+        if self.stamps is not None:
+            return before, after
         name, last = before[-1]
         seen = [row for _, batch in before for row in batch.rows]
         newest = sorted(seen, key=lambda row: row[0])[-6:]
@@ -244,6 +257,7 @@ def feed(execution: LocalExecution, inputs: list[tuple[str, Batch]]) -> list[Bat
 NUMBERS = "count(*) AS n, avg(v) AS av, max(v) AS mv, min(d) AS d0, sum(d) AS sd, var_pop(d) AS pd, max(at) AS a1"
 TABLES = "count(v) AS n, sum(c) AS sc, max(k) AS mk, min(c) AS c0, count(DISTINCT d) AS dd, max(day) AS md"
 EXACT = "count(*) AS n, count(v) AS nv, sum(c) AS sc, avg(c) AS ac, count(DISTINCT k) AS dk"
+DAYS = "[RANGE 9 days, SLIDE 9 days, WA ts]"
 SLIDING = "[RANGE 30, SLIDE 7, WA ts]"
 SEVERAL = {
     "ts": pk.bounded(9),
@@ -265,6 +279,10 @@ CASES = [
     Golden("ingest-ordered", "SELECT * FROM s", pk.ordered()),
     Golden("ingest-bounded", "SELECT ts, k, twice(v) AS x FROM s WHERE v > 0"),
     Golden("ingest-rows", "SELECT ts, k FROM s", pk.bounded(rows=7)),
+    Golden("ingest-estimated", "SELECT ts, k FROM s", pk.estimated("20%", rows=9)),
+    Golden("ingest-internal", "SELECT ts, k FROM s", stamps=pk.internal()),
+    Golden("stamp", f"SELECT k, count(*) AS n {DAYS} FROM s GROUP BY k", stamps=pk.latent()),
+    Golden("ingest-timer", "SELECT ts, k FROM s", pk.timer("1 second")),
     Golden("ingest-punctuated", "SELECT ts, k, v FROM s", pk.punctuated("k = 'punct'")),
     Golden("ingest-per-source", "SELECT ts, k, v FROM s", pk.per_source("k", idle=30, disorder=9)),
     Golden("join", f"SELECT a.k, a.v, b.v FROM s a JOIN s b ON {NEAR}"),

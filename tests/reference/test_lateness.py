@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import StreamError
 from penstock.model.batch import Row
-from penstock.model.progress import Progress, Punctuated, bounded, ordered, per_source, punctuated
+from penstock.model.progress import Progress, Punctuated, bounded, estimated, ordered, per_source, punctuated
 from penstock.model.time import END_OF_TIME, MIN_TICK, SECOND, Domain
 from penstock.reference.lateness import Judged, Promise, judge
 
@@ -89,6 +89,33 @@ def test_bounded_by_rows_counts_late_rows_as_arrivals() -> None:
 
 def test_bounded_by_no_rows_is_ordered() -> None:
     assert late(play(bounded(rows=0), at(3, 2, 3))) == [(2, 3)]
+
+
+def test_estimated_all_rows_but_a_share_are_behind_by_no_more_than_the_delay() -> None:
+    # rows=4, a quarter late: each row is a lot, and of four rows one may be behind by more than the delay
+    # row     10   8!  20  17!  30   5!  31  20!  40
+    # before   -  10   10  18   18  28   28  28   28
+    # behind   0   2    0   3    0  25    0  11    0
+    # delay    0   2    2   2    2   3    3  11   11     of four rows the second greatest, of fewer the greatest
+    judged = play(estimated("25%", rows=4), at(10, 8, 20, 17, 30, 5, 31, 20, 40))
+    assert late(judged) == [(8, 10), (17, 18), (5, 28), (20, 28)]
+    assert judged.bounds == (29,)
+
+
+def test_estimated_there_is_no_bound_before_the_first_lot_is_complete() -> None:
+    # rows=30: lots of 3. Behind in the first: 0, 9, 0; nothing may be behind by more
+    # row    10  1  12  2!  3
+    # bound   -  -   3   3  3
+    assert late(play(estimated(0, rows=30), at(10, 1, 12, 2, 3))) == [(2, 3)]
+
+
+def test_estimated_by_batch_rows_are_behind_what_came_before_the_batch() -> None:
+    # rows=2
+    #  10 5 | 20 6 12 | 9! 10
+    # behind:  0 0 | 0 4 0 | … : a delay of 4 below 20
+    judged = play(estimated(0, rows=2), at(10, 5), at(20, 6, 12), at(9, 16), by="batch")
+    assert late(judged) == [(6, 10), (9, 16)]
+    assert judged.bounds == (10, 16, 16)
 
 
 def test_punctuated_only_punctuation_moves_the_bound() -> None:

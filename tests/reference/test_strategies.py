@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import StreamError
 from penstock.model.batch import Row, rows_of
-from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
+from penstock.model.progress import Progress, bounded, estimated, ordered, per_source, punctuated
 from penstock.model.schema import schema_of
 from penstock.model.time import SECOND, Domain
 from penstock.reference.lateness import judge
@@ -57,6 +57,7 @@ def test_cuts_put_together_are_the_whole(case: tuple[int, list[slice]]) -> None:
         ordered(),
         bounded(5),
         bounded(rows=2),
+        estimated("25%", rows=4),
         punctuated("k = 'a'"),
         per_source("k"),
         per_source("k", idle=8, disorder=3),

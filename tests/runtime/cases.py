@@ -10,7 +10,7 @@ from penstock.engines.local.execution import LocalExecution
 from penstock.errors import PlanError
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
-from penstock.model.progress import Progress, bounded, ordered, per_source, punctuated
+from penstock.model.progress import Progress, bounded, estimated, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.model.tdb import TDB
@@ -66,6 +66,7 @@ PROGRESS = st.sampled_from(
         bounded(12),
         bounded(100),
         bounded(rows=3),
+        estimated("20%", rows=5),
         per_source("k", idle=20, disorder=5),
         punctuated("k = 'c'", whole_stream=True),
     ]

@@ -18,7 +18,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation, groupwise, joint, linear
 from penstock.model.frontier import Frontier
 from penstock.model.letters import promise_text
-from penstock.model.progress import Progress, bounded, declared, ordered, per_source, punctuated
+from penstock.model.progress import Progress, bounded, declared, estimated, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import progressing, schema_of
 from penstock.model.tdb import TDB
@@ -38,7 +38,15 @@ SCHEMA = progressing(COLUMNS, ["ts", "seq"])
 Item = Row | Punctuation
 Output = Batch | Punctuation
 
-ONE = [ordered(), bounded(3), bounded(8), bounded(rows=2), per_source("k", idle=9, disorder=2), punctuated("p")]
+ONE = [
+    ordered(),
+    bounded(3),
+    bounded(8),
+    bounded(rows=2),
+    estimated("25%", rows=4),
+    per_source("k", idle=9, disorder=2),
+    punctuated("p"),
+]
 PROGRESS: st.SearchStrategy[Progress] = st.builds(
     lambda ts, seq, both: declared({"ts": ts, "seq": seq, **({("ts", "seq"): punctuated("p")} if both else {})}, "ts"),
     st.sampled_from(ONE),

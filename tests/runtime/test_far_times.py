@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model.batch import Row
-from penstock.model.progress import bounded, ordered, per_source
+from penstock.model.progress import bounded, estimated, ordered, per_source
 from penstock.model.time import Domain
 from penstock.operators.aggregates import columnar, partials
 from penstock.plan.windows import SlidingWindow
@@ -18,7 +18,9 @@ from penstock.testing.strategies import cuts
 from tests.runtime.cases import Case, clause
 
 FAR, LONG = 2**62, 2**60
-PROGRESS = st.sampled_from([ordered(), bounded(LONG), bounded(rows=2), per_source("k", idle=LONG, disorder=LONG)])
+PROGRESS = st.sampled_from(
+    [ordered(), bounded(LONG), bounded(rows=2), estimated("25%", rows=4), per_source("k", idle=LONG, disorder=LONG)]
+)
 
 
 @st.composite

@@ -105,7 +105,15 @@ QUERIES = [
     (f"SELECT {NUMBERS} {SLIDING} FROM s", "columnar"),
     *[(f"SELECT k, middle(v) AS x, newest(v) AS y {w} FROM s GROUP BY k", None) for w in (SLIDING, TUMBLING)],
 ]
-PROGRESS = st.sampled_from([pk.ordered(), pk.bounded(10), pk.bounded(rows=3), pk.per_source("k", idle=9, disorder=4)])
+PROGRESS = st.sampled_from(
+    [
+        pk.ordered(),
+        pk.bounded(10),
+        pk.bounded(rows=3),
+        pk.estimated("25%", rows=4),
+        pk.per_source("k", idle=9, disorder=4),
+    ]
+)
 
 
 fewer = examples(15)

@@ -141,6 +141,7 @@ def progress(rng: random.Random) -> Progress:
             pk.ordered(),
             pk.bounded(rng.randint(0, 8)),
             pk.bounded(rows=rng.randint(0, 6)),
+            pk.estimated(0.2, rows=rng.randint(1, 12)),
             pk.punctuated("kind = 'punct'", whole_stream=rng.choice([True, True, False])),
             pk.per_source("k", disorder=rng.randint(0, 4), idle=rng.choice([None, 12])),
         ]

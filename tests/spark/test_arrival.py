@@ -56,7 +56,8 @@ def test_punctuation_with_a_value_condemns_nobody(spark: Any) -> None:
 
 SCHEMA = "seq int, t bigint, k string, v bigint"
 EVERY = [
-    pk.ordered(), pk.bounded(4), pk.bounded(rows=2), pk.punctuated("k = 'p'"), pk.punctuated("k = 'p' AND 6 div v > 1"),
+    pk.ordered(), pk.bounded(4), pk.bounded(rows=2), pk.estimated("20%", rows=15), pk.punctuated("k = 'p'"),
+    pk.punctuated("k = 'p' AND 6 div v > 1"),
     pk.punctuated("k = 'p'", whole_stream=True),
 ]  # fmt: skip
 

@@ -174,3 +174,20 @@ def test_the_clock_is_a_source_that_stays(spark: Any, tmp_path: Path) -> None:
     run = query(lull="3 seconds").start(str(tmp_path / "out"))
     run.process_available()
     run.stop()
+
+
+def test_a_timer_says_what_rows_have_reached(spark: Any, tmp_path: Path) -> None:
+    """Rows of one micro-batch are out of order, and so are those of the next, before the timer fires again."""
+    since = datetime.now(UTC).replace(microsecond=0) - HOUR
+    write(tmp_path / "main", [since + timedelta(seconds=2), since])
+    flow = pk.Flow(spark, path=str(tmp_path / "flow"))
+    flow.stream("main", read(spark, tmp_path / "main"), time="ts", progress=pk.timer("1 second"))
+    run = flow.query(SECONDS, name="q").start(str(tmp_path / "out"))
+    try:
+        until(run, lambda: counted(tmp_path / "out") == {since + timedelta(seconds=1): 1})
+        until(run, lambda: (record := last(tmp_path, "q")) is not None and record.state[WAKES] is None)
+        write(tmp_path / "main", [since, since + timedelta(seconds=2)])
+        until(run, lambda: run.progress.counts.read == 4)
+        assert run.progress.counts.late == 1
+    finally:
+        run.stop()

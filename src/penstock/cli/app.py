@@ -45,7 +45,7 @@ Progresses = Annotated[
     list[str],
     typer.Option(
         "--progress",
-        help="ordered(), bounded('5 seconds'), punctuated(…) or per_source(…), for all streams or as name=….",
+        help="ordered(), bounded('5 seconds'), punctuated(…), per_source(…) or estimated(…), for all or as name=….",
     ),
 ]
 Schemas = Annotated[

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import UnsupportedError
+from penstock.model.estimated import Estimated
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Several, Single
+from penstock.model.timer import Timer
 from penstock.plan.expressions import USER, AggregateCall, calls_users_code
 from penstock.plan.join_nodes import Latest
 from penstock.plan.nodes import (
@@ -31,6 +33,7 @@ from penstock.plan.nodes import (
     Select,
     Settle,
     Source,
+    Stamp,
     Union,
     Unnest,
     WindowAggregate,
@@ -72,6 +75,11 @@ FEATURES = {
     "progress: bounded rows": "pk.bounded(rows=100)",
     "progress: punctuated": "pk.punctuated(\"kind = 'punct'\")",
     "progress: per source": "pk.per_source('router', idle='30 seconds')",
+    "progress: estimated": "pk.estimated('0.1%')",
+    "progress: timer": "pk.timer('1 second')",
+    "internal timestamps": "timestamps=pk.internal(): rows are stamped with the clock as they enter",
+    "latent timestamps": "timestamps=pk.latent(): rows have no time until an operator needs one",
+    "stamps": "a time given to rows of a latent stream, where an operator needs one",
     "several attributes": "{'ts': pk.bounded('5 seconds'), 'seq': pk.ordered()}; windows on any, joint punctuation",
     "late output": "rows that contradict a punctuation, with the bound",
     "dead letters": "rows that cannot be read, or for which an expression has no value, with the reason",
@@ -112,6 +120,10 @@ def _progress(progress: Single) -> str:
             return "progress: punctuated"
         case PerSource():
             return "progress: per source"
+        case Estimated():
+            return "progress: estimated"
+        case Timer():
+            return "progress: timer"
 
 
 def features(plan: Node) -> Iterator[tuple[str, Node]]:
@@ -121,6 +133,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
             case Source(progress=progress):
                 if node.schema.lives is not None:
                     yield "lives", node
+                if node.stamped:
+                    yield ("latent timestamps" if node.latent else "internal timestamps"), node
                 if isinstance(progress, Several):
                     yield "several attributes", node
                 entries = [how for _, how in progress.entries] if isinstance(progress, Several) else [progress]
@@ -155,6 +169,8 @@ def features(plan: Node) -> Iterator[tuple[str, Node]]:
                 yield "altered lifetimes", node
             case Settle():
                 yield "settle", node
+            case Stamp():
+                yield "stamps", node
             case Newest():
                 yield "newest", node
             case Conflate(windows=windows):

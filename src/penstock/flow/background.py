@@ -18,6 +18,7 @@ import pyarrow as pa
 from penstock.engines.local.hosting import Hosting
 from penstock.errors import DeadLetterError, PenstockError, RunError, StreamError, reason_of
 from penstock.flow.destinations import Forward, ResultDestination
+from penstock.flow.estimate_progress import EstimateProgress, estimate_of
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.queue_progress import queue_progress
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
@@ -28,6 +29,7 @@ from penstock.io.sinks import Sink
 from penstock.model.accounts import Counts
 from penstock.model.elements import linear
 from penstock.model.time import END_OF_TIME, Domain
+from penstock.plan.nodes import Source
 from penstock.plan.progressing import follows_time
 from penstock.runtime.graph import GraphNode
 
@@ -264,4 +266,11 @@ def progress_of(
             for n in nodes
         ),
         queues=tuple(queue_progress(execution, arc) for arc in execution.graph.queued if arc.consumer in nodes),
+        estimates={name: one for name in streams if (one := _estimate(execution, name)) is not None},
     )
+
+
+def _estimate(execution: Hosting[Any], stream: str) -> EstimateProgress | None:
+    entrance = execution.graph.sources[stream.lower()][0]
+    assert isinstance(entrance.plan, Source)
+    return estimate_of(entrance.plan, entrance.operator.pages.get("progress"))

@@ -28,6 +28,7 @@ from penstock.model.values import canonical_row
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.nodes import Conflate, Join, Lookup, Newest, Node, Select
 from penstock.plan.rules.settle import settled
+from penstock.plan.rules.stamps import stamped_where_needed
 from penstock.plan.update_nodes import Pace
 from penstock.sql.predicates import source_of
 
@@ -165,7 +166,7 @@ def conflate(
         every=every, access=access, adaptive=adaptive, lives=lives,
         forget_after=forget_after, memory=memory,
     )  # fmt: skip
-    return query._with_plan(settled(node))
+    return query._with_plan(stamped_where_needed(settled(node)))
 
 
 def _query_of(stream: Any, time: Any, progress: Any, schema: Any, path: Any) -> Any:

@@ -39,6 +39,7 @@ from penstock.flow.query import Query
 from penstock.flow.replicas import merge_node
 from penstock.flow.script import Script, make_script
 from penstock.flow.serving import Served, check_serving, serve
+from penstock.flow.stamped import open_stamped
 from penstock.flow.tables import FlowTables
 from penstock.flow.user_code import register_aggregate, register_function
 from penstock.io.infer import parse_schema
@@ -56,7 +57,12 @@ from penstock.model.progress import (
 )
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
-from penstock.model.timestamps import External, declared_silence
+from penstock.model.timestamps import (
+    Latent,
+    Timestamps,
+    check_stamped,
+    declared_silence,
+)
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.runtime.strategies import Strategy
 from penstock.sql.binder import bind
@@ -126,7 +132,7 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         time_format: str | None = None,
         delimiter: str | None = None,
         max_ahead: str | int | None = None,
-        timestamps: External | None = None,
+        timestamps: Timestamps | None = None,
         lull: str | int | None = None,
         lives: Sequence[str] | bool = False,
         unique: Sequence[str] | str | None = None,
@@ -152,7 +158,9 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             max_ahead: a row whose time is further than this beyond what the stream has reached is a dead letter and
                 moves no bound. Longer than the longest silence.
             timestamps: `pk.external(skew="2 seconds")`: the times are the source's own, and go on while it is silent as
-                the clock does, but for the skew.
+                the clock does, but for the skew. `pk.internal()`: rows are stamped with the clock as they enter; `time`
+                names the column that is added. `pk.latent()`: they have no time until an operator needs one, and get it
+                there.
             lull: rows are at most so old when they come, by this machine's clock. While nothing comes, the clock less
                 this is what the stream has reached.
             lives: how long rows live, where that is not a tick: the columns of start and end, `("vs", "ve")`, of which
@@ -169,22 +177,33 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         """
         check_texts(name, time, schema=schema, arrival=arrival, time_format=time_format)
         with told_of(name):
+            stamped = check_stamped(
+                timestamps, progress=progress, lull=lull, max_ahead=max_ahead, lives=lives, time_format=time_format,
+                arrival=arrival,
+            )  # fmt: skip
             known = declared(progress if progress is not None else Ordered(), time)
             told = lives if isinstance(lives, bool) else LivedRows.declared(lives, time)
             several = known.attributes if isinstance(known, Several) else ()
             loaded = self._loaded(source, name)
-            opened = self._open(loaded, time, schema, arrival, time_format, delimiter, told, several)
+            if stamped:
+                opened = open_stamped(self.spark, loaded, time, schema, delimiter)
+            else:
+                opened = self._open(loaded, time, schema, arrival, time_format, delimiter, told, several)
             if isinstance(known, Several):
                 known = of_columns(known, opened.schema, max_ahead)
             check_progress(self.catalog, name, opened.schema, known)
         found: Schema = opened.schema
         ahead = None if max_ahead is None else span_ticks(max_ahead, found.domain)
         properties = declared_properties(found, known, insert_only=opened.insert_only)
+        if isinstance(timestamps, Latent):  # in what order times will be, whoever gives them knows
+            properties = StreamProperties()
         updated_by = declared_update_key(name, found, update_key)
         properties = replace(properties, unique=declared_unique(name, found, unique), update_key=updated_by)
         with told_of(name):
             silence = declared_silence(timestamps, lull, found, known)
-        self.catalog.add_stream(StreamInfo(name, found, known, properties, ahead, silence))
+        self.catalog.add_stream(
+            StreamInfo(name, found, known, properties, ahead, silence, stamped, isinstance(timestamps, Latent))
+        )
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
 

@@ -53,6 +53,14 @@ def merge_node(
     names = tuple(s.name if isinstance(s, Source) else called for s, called in zip(sources, streams, strict=True))
     if len({each.lower() for each in names}) < len(names):
         raise MergeError("A stream is its own replica.", where=f"stream {name}", got=", ".join(names))
+    stamped = [n for n in names if (info := catalog.stream(n)) is not None and info.stamped]
+    if stamped:
+        raise MergeError(
+            "Replicas that are stamped where they enter have no times in common.",
+            where=f"stream {name}",
+            got=f"{', '.join(stamped)} with timestamps=pk.internal()",
+            hint="replicas bring their times: declare them without, or with pk.external()",
+        )
     check_options(names, policy, lag, driver, on_divergence, f"stream {name}")
     check_schemas(dict(zip(names, (s.schema for s in sources), strict=True)), f"stream {name}")
     elements = _lived(dict(zip(names, sources, strict=True)), elements, name)

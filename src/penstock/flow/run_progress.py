@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from penstock.flow.estimate_progress import EstimateProgress
 from penstock.model.accounts import Counts
 from penstock.model.recent_promises import Shown
 from penstock.model.time import END_OF_TIME, MIN_TICK, Domain, show_span, show_ticks
@@ -106,6 +107,8 @@ class RunProgress(Mapping[str, Any]):
     """What has gone through each operator, the last one first, where that is known."""
     queues: tuple[QueueProgress, ...] = ()
     """What waits, and how stale it is, where streams are conflated."""
+    estimates: Mapping[str, EstimateProgress] = field(default_factory=dict)
+    """Per stream of which the progress is estimated, what that has cost."""
 
     def _plain(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -117,6 +120,8 @@ class RunProgress(Mapping[str, Any]):
                 found[each.name] = {stream: list(promises) for stream, promises in value.items()}
             elif each.name == "group_bounds":
                 found[each.name] = list(value)
+            elif each.name == "estimates":
+                found[each.name] = {s: {**asdict(one), "lateness": one.lateness} for s, one in value.items()}
             elif each.name in ("operators", "queues"):
                 found[each.name] = [asdict(one) for one in value]
             else:
@@ -146,6 +151,7 @@ class RunProgress(Mapping[str, Any]):
             told.append("complete" if self.ended else f"complete up to {self.bound}")
         if self.lag is not None and not self.ended:
             told.append(f"{self.lag} behind the newest row")
+        told += [f"{stream}: {estimate.in_words}" for stream, estimate in self.estimates.items()]
         told += [queue_in_words(queue) for queue in self.queues]
         if self.reason is not None:
             told.append(self.reason)
@@ -161,6 +167,8 @@ class RunProgress(Mapping[str, Any]):
         for stream, promises in self.group_frontier.items():
             if promises:
                 yield f"stream {stream}, of groups", in_words(promises)
+        for stream, estimate in self.estimates.items():
+            yield f"stream {stream}, estimated", estimate.in_words
         if self.group_bounds:
             yield "complete of groups", in_words(self.group_bounds)
         for queue in self.queues:

@@ -34,6 +34,7 @@ from penstock.flow.spark_run import SparkRun
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.elements import Element
 from penstock.model.letters import DEAD_SCHEMA, late_schema
+from penstock.model.timer import Timer
 from penstock.plan.catalog import Catalog
 from penstock.plan.explain import explain
 from penstock.plan.identity import Known
@@ -177,10 +178,23 @@ class SparkQuery(Query):
         planned = self._planned(kept, staged=home is not None and is_staged_at(home))
         return Hosted(self.spark, planned, self.catalog, self._sources, home, buckets, self._tables)
 
+    def _check_without_clock(self) -> None:
+        """Stamps that never go back need the records of a run, and timers need its clock."""
+        stamped = [f"{node.name} with timestamps=pk.internal()" for node in self._nodes if node.stamped]
+        stamped += [f"{n.name} with progress=pk.{n.progress}" for n in self._nodes if isinstance(n.progress, Timer)]
+        if stamped:
+            raise UnsupportedError(
+                "Streams that go by the clock need a query that lives in a home.",
+                where=self.name,
+                got=", ".join(stamped),
+                hint="q.start(sink), of pk.Flow(spark, path=…)",
+            )
+
     def _output(self, kind: str) -> Any:
         if self.is_streaming:
             check_can_host(self.spark, self.name)
             self._check_not_conflated()
+            self._check_without_clock()
         hosted = self.hosted(buckets=UNREMEMBERED if self.is_streaming else None)
         return hosted.output(hosted.tagged() if self.is_streaming else hosted.tagged_batch(), kind)
 

@@ -12,9 +12,10 @@ from penstock.engines.spark.queue_rounds import queues_in
 from penstock.engines.spark.run import ENDED, Started
 from penstock.engines.spark.state_reading import newest_row
 from penstock.engines.spark.statistics import sums_of
-from penstock.engines.spark.trackers import streams_reached
+from penstock.engines.spark.trackers import streams_reached, tracked
 from penstock.errors import PenstockError, RunError, StreamError, UnsupportedError
 from penstock.flow.current_values import CurrentValues
+from penstock.flow.estimate_progress import EstimateProgress, estimate_of
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
@@ -100,7 +101,19 @@ class SparkRun(PySparkNames, Run):
             ended=bound == END_OF_TIME,
             operators=_operators(self._nodes, sums_of(last), last),
             queues=spark_queues(self._nodes, last),
+            estimates=self._estimates(last, sources),
         )
+
+    def _estimates(self, last: Record | None, sources: Mapping[str, Source]) -> dict[str, EstimateProgress]:
+        """Rows are judged by micro-batch, and what becomes of them is counted by the entrances."""
+        sums, found = sums_of(last), {}
+        passed = {k.node.name: sums.get(k.identity, {}) for k in self._nodes if isinstance(k.node, Source)}
+        for name, source in sources.items():
+            state = None if last is None else tracked(last, name).get("progress")
+            estimate = estimate_of(source, state, passed.get(name, {}))
+            if estimate is not None:
+                found[name] = estimate
+        return found
 
     def _promised(self, last: Record | None, name: str, schema: Schema) -> tuple[Shown, ...]:
         text = None if last is None else last.promises.get(name)

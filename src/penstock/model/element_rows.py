@@ -1,7 +1,8 @@
 """Elements as rows of a stream: inserts, adjusts and punctuation as they are.
 
 The payload of an element is a row of the stream, with or without its time, which is the element's start. Elements that
-live for a tick are plain rows; others need a stream with lives.
+live for a tick are plain rows; others need a stream with lives. Where rows are stamped as they enter they bring no
+time, so elements, which do, are dead letters.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Elements:
 
     def __init__(self, schema: Schema) -> None:
         """If the schema has lives they may live as long as they like, and be revised."""
-        self.schema, self.time = schema, schema.time_index
+        self.schema, self.time = schema, None if schema.time is None else schema.time_index
 
     def item(self, item: object) -> Batch | DeadLetter | Punctuation:
         """What becomes of one thing that a source gave."""
@@ -50,6 +51,12 @@ class Elements:
 
     def _row(self, element: Insert | Adjust) -> Row | DeadLetter:
         payload = element.payload
+        if self.time is None:
+            return DeadLetter(
+                "an element brings a time, and rows of the stream are stamped as they enter: give a row, or declare "
+                "the stream without timestamps=pk.internal()",
+                written(described(element)),
+            )
         if len(payload) == len(self.schema) - 1:
             payload = (*payload[: self.time], element.vs, *payload[self.time :])
         if len(payload) != len(self.schema) or payload[self.time] != element.vs:

@@ -14,7 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from penstock.errors import StreamError
+from penstock.model.estimated import Estimated, estimated
 from penstock.model.time import Domain, Length, length_ticks
+from penstock.model.timer import Timer, timer
 
 
 @dataclass(frozen=True)
@@ -128,8 +130,9 @@ class PerSource:
         return f"per_source({', '.join(parts)})"
 
 
-Single = Ordered | Bounded | Punctuated | PerSource
+Single = Ordered | Bounded | Punctuated | PerSource | Estimated | Timer
 """How one attribute progresses."""
+KINDS = "pk.ordered(), pk.bounded(…), pk.punctuated(…), pk.per_source(…), pk.estimated(…) or pk.timer(…)"
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ Progress = Single | Several
 
 def declared(progress: object, time: str) -> Progress:
     """What a user gives as a progress: one for the time, or a mapping from attributes to the progress of each."""
-    if isinstance(progress, Ordered | Bounded | Punctuated | PerSource):
+    if isinstance(progress, Single):
         return progress
     if isinstance(progress, Several):
         progress = {names if len(names) > 1 else names[0]: how for names, how in progress.entries}
@@ -166,8 +169,7 @@ def declared(progress: object, time: str) -> Progress:
         raise StreamError(
             "Not a progress.",
             got=repr(progress),
-            hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…), or a mapping from attributes to "
-            "these",
+            hint=f"{KINDS}, or a mapping from attributes to these",
         )
     found = Several(tuple((_attributes(key), _of_attributes(key, how)) for key, how in progress.items()))
     if time.lower() not in {name.lower() for name in found.attributes}:
@@ -194,17 +196,23 @@ def _attributes(key: object) -> tuple[str, ...]:
 
 def _of_attributes(key: object, how: object) -> Single:
     """The progress of an entry; only punctuation speaks for several attributes together."""
-    if not isinstance(how, Ordered | Bounded | Punctuated | PerSource):
+    if not isinstance(how, Single):
         raise StreamError(
             "Not a progress.",
             got=f"{key!r}: {how!r}"[:200],
-            hint="pk.ordered(), pk.bounded(…), pk.punctuated(…) or pk.per_source(…)",
+            hint=KINDS,
         )
     if isinstance(key, tuple) and len(key) > 1 and not isinstance(how, Punctuated):
         raise StreamError(
             "Only punctuation speaks for several attributes together.",
             got=f"{key!r}: {how}",
             hint="give each attribute a progress of its own, or punctuated(…) for all of them",
+        )
+    if isinstance(how, Timer):
+        raise StreamError(
+            "A timer cannot be declared where several attributes progress.",
+            got=f"{key!r}: {how}",
+            hint="give one progress, that of the time, or another to this attribute",
         )
     if isinstance(how, Punctuated) and how.per:
         raise StreamError(
@@ -275,13 +283,16 @@ def parse_progress(text: str) -> Progress:
     raise StreamError(
         "Not a progress.",
         got=text,
-        hint="ordered(), bounded('5 seconds'), bounded(rows=100), punctuated(\"kind = 'punct'\") or "
-        "per_source('router', idle='30 seconds')",
+        hint="ordered(), bounded('5 seconds'), bounded(rows=100), punctuated(\"kind = 'punct'\"), "
+        "per_source('router', idle='30 seconds'), estimated('0.1%') or timer('1 second')",
     )
 
 
 def _called(call: ast.expr) -> Single:
-    known = {"ordered": ordered, "bounded": bounded, "punctuated": punctuated, "per_source": per_source}
+    known = {
+        "ordered": ordered, "bounded": bounded, "punctuated": punctuated, "per_source": per_source,
+        "estimated": estimated, "timer": timer,
+    }  # fmt: skip
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in known:
         raise ValueError("no call of a progress")
     if any(k.arg is None for k in call.keywords):

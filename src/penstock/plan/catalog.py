@@ -28,6 +28,10 @@ class StreamInfo:
     """How many ticks a row may be beyond what the stream has reached."""
     silence: Silence | None = None
     """What the clock says of it while nothing comes."""
+    stamped: bool = False
+    """Whether its rows are stamped as they enter: the source has all columns but the time."""
+    latent: bool = False
+    """Whether they have a time only from where one is needed."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ def describe(plan: Node, catalog: Catalog, known: Sequence[Known] | None = None)
                 said["order"] = ", ".join(f.name for f in fields)
             said["progress"] = str(each.node.progress)
             said["max_ahead"] = each.node.max_ahead is not None
+            if each.node.stamped:
+                said["stamped"] = "latent" if each.node.latent else "internal"
             if each.node.schema.lives is not None:
                 said["lives"] = ", ".join(each.node.schema.lives)
             said["progress_form"] = json.dumps(progress_form(each.node), sort_keys=True)
@@ -171,6 +173,8 @@ def _streams(was: dict[str, Any], now: dict[str, Any]) -> Iterator[Change]:
             yield Change(f"time_format of stream {name}", *["none" if f is None else repr(f) for f in formats])
         if old["progress_form"] != new["progress_form"]:
             yield Change(f"progress of stream {name}", old["progress"], new["progress"])
+        if old.get("stamped") != new.get("stamped"):
+            yield Change(f"timestamps of stream {name}", *[of.get("stamped", "external") for of in (old, new)])
         if old.get("lives") != new.get("lives"):
             yield Change(f"lives of stream {name}", *[of.get("lives", "none") for of in (old, new)])
         if old["max_ahead"] != new["max_ahead"]:

@@ -34,6 +34,7 @@ from penstock.plan.nodes import (
     Project,
     Select,
     Source,
+    Stamp,
     Union,
     Unnest,
     WindowAggregate,
@@ -142,7 +143,7 @@ def _wanted_below(node: Node, port: int, wanted: frozenset[str] | None) -> froze
             return frozenset(own | keys)
         case Unnest() if wanted is not None:
             return (wanted - set(node.names)) | {node.column}
-        case NumberRows() | AlterLifetime():
+        case NumberRows() | AlterLifetime() | Stamp():
             return wanted
         case WindowAggregate():
             arguments = [column for a in node.aggregates for column in a.columns]

@@ -35,6 +35,7 @@ from penstock.plan.nodes import (
     Select,
     Settle,
     Source,
+    Stamp,
     Union,
     Unnest,
     WindowAggregate,
@@ -96,7 +97,7 @@ def _form(node: Node, own: Known, below: Sequence[Places]) -> tuple[Any, Places]
             return ["GroupAggregate", *_grouped(node, below[0])], _places(node)
         case NumberRows():
             return canonical(node), {**below[0], ROW_NUMBER: ROW_NUMBER}
-        case Distinct() | Settle() | AlterLifetime():
+        case Distinct() | Settle() | AlterLifetime() | Stamp():
             return canonical(node), below[0]
         case Union():
             return canonical(node), _places(node)

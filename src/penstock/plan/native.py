@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from penstock.model.schema import Schema
-from penstock.plan.expressions import Expression
+from penstock.plan.expressions import Expression, columns_in
 from penstock.plan.nodes import Lookup, Project, Select, Source
 from penstock.plan.physical import Physical
 
@@ -35,8 +35,17 @@ def _own(planned: Physical, better: Better) -> Physical:
     if planned.stage or not isinstance(node, Select | Project) or not _is_read(planned.inputs[0]):
         return planned
     expressions = [node.predicate] if isinstance(node, Select) else [e for _, e in node.columns]
-    native = dict.fromkeys(e for e in expressions if better(e, node.input.schema))
+    given = _given_here(planned)
+    native = dict.fromkeys(
+        e for e in expressions if better(e, node.input.schema) and (given is None or given not in columns_in(e))
+    )
     return replace(planned, native=tuple(native))
+
+
+def _given_here(planned: Physical) -> str | None:
+    """The column of the times that rows do not bring: what it holds is final only once they are read."""
+    source = next(below.node for below in planned.walk() if isinstance(below.node, Source))
+    return source.schema.time if source.stamped else None
 
 
 def _is_read(planned: Physical) -> bool:

@@ -26,13 +26,14 @@ from penstock.plan.multi_nodes import MultiJoin
 from penstock.plan.node import Nary, Node, SameColumns, Unary
 from penstock.plan.pattern_nodes import Pattern
 from penstock.plan.rank_nodes import RowNumber
+from penstock.plan.stamp_node import Stamp
 from penstock.plan.unnest_node import Unnest
 from penstock.plan.update_nodes import Conflate, Newest
 
 __all__ = [
     "ROW_NUMBER", "WINDOW_FIELDS", "AlterLifetime", "Conflate", "Distinct", "Ends", "GroupAggregate", "Join", "Lookup",
     "Merge", "MultiJoin", "Nary", "Newest", "Node", "NumberRows", "Pattern", "Project", "RowNumber", "Select", "Settle",
-    "Source", "Unary", "Union", "Unnest", "WindowAggregate", "window_fields",
+    "Source", "Stamp", "Unary", "Union", "Unnest", "WindowAggregate", "window_fields",
 ]  # fmt: skip
 ROW_NUMBER = "row_num"
 
@@ -53,6 +54,10 @@ class Source(Node):
     """What tells punctuation from data, where rows of the stream are punctuation: the condition of its progress."""
     punctuations: tuple[Expression | None, ...] = ()
     """The same for each entry of the progress, where several attributes progress."""
+    stamped: bool = False
+    """Whether rows bring no times, and are stamped as they enter."""
+    latent: bool = False
+    """Whether these stamps say nothing before somebody needs a time (`rules.stamps`)."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -99,6 +104,8 @@ class Source(Node):
     def label(self) -> str:
         """Name, time and progress."""
         ahead = "" if self.max_ahead is None else f", at most {show_span(self.max_ahead, self.fields.domain)} ahead"
+        if self.latent:
+            return f"Source {self.name} (no time so far)"
         arrival = ", by arrival" if self.by_arrival else ""
         return f"Source {self.name} (time {self.fields.time}, {self.progress}{ahead}{arrival})"
 

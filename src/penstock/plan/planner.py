@@ -49,6 +49,7 @@ from penstock.plan.nodes import (
     Select,
     Settle,
     Source,
+    Stamp,
     Union,
     Unnest,
     WindowAggregate,
@@ -219,6 +220,8 @@ def _local(node: Node, catalog: Catalog, aggregate: str | None, volume: Volume, 
         case GroupAggregate():
             waits = "groups held until it is promised that nothing more of them comes"
             return Decision(runs, WHOLE, "; ".join(filter(None, [waits, _holistic(node, catalog)])))
+        case Stamp():
+            return Decision(runs, "Stamp", "the clock when rows come here, never going back; no input is waited for")
         case Settle():
             return Decision(runs, "Settle", "events by slices of time, given out in order of start when they are final")
         case Distinct() if node.schema.lives is not None:

@@ -35,6 +35,7 @@ from penstock.plan.nodes import (
     Select,
     Settle,
     Source,
+    Stamp,
     Union,
     Unnest,
 )
@@ -205,7 +206,7 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
             return {own: above[name] for own, name in node.called.items() if name in above}
         case Join() | MultiJoin():
             return dict.fromkeys([time, node.on[port]], EVERY)
-        case Merge() | NumberRows() | Settle():
+        case Merge() | NumberRows() | Settle() | Stamp():
             return {time: EVERY}
         case _:
             return {time: useful_below(node, above.get(str(node.schema.time), EVERY))}

@@ -30,6 +30,7 @@ from penstock.plan.nodes import (
     Select,
     Settle,
     Source,
+    Stamp,
     Union,
     Unnest,
     WindowAggregate,
@@ -112,7 +113,7 @@ def _over(node: Node, inputs: list[Node], below: Sequence[Names], own: tuple[str
             return _row_number(node, inputs[0], below[0], own)
         case Unnest():
             return replace(node, input=inputs[0], column=below[0][node.column], names=own)
-        case Union() | Distinct() | Settle() | NumberRows():
+        case Union() | Distinct() | Settle() | NumberRows() | Stamp():
             return node.with_inputs(*inputs)
         case _ if all(old == new for names in below for old, new in names.items()):
             return node.with_inputs(*inputs)

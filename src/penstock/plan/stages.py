@@ -112,7 +112,7 @@ def _against_cutting(node: Node) -> str | None:
             return f"several attributes of {node.name} progress"
         case Source(progress=Punctuated(per=per)) if per:
             return f"{node.name} promises something of groups"
-        case Source(by_arrival=True) | NumberRows():
+        case Source(by_arrival=True, latent=False) | NumberRows():
             return "rows are numbered as they arrive"
         case Source(max_ahead=max_ahead) if max_ahead is not None:
             return f"max_ahead of {node.name} looks at all of its rows"

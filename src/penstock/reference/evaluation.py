@@ -58,6 +58,7 @@ from penstock.plan.nodes import (
     Select,
     Settle,
     Source,
+    Stamp,
     Union,
     Unnest,
     WindowAggregate,
@@ -174,6 +175,8 @@ class _Evaluator:
                 return self._merged(node)
             case Settle():
                 return self._settled(node)
+            case Stamp():  # the arrivals were given with their stamps (`reference.stamps`)
+                return self.rows(node.input)
             case AlterLifetime():
                 events = come_to(self.rows(node.input, late_too=late_too), node.input.schema)[0]
                 return [altered(node, event) for event in events]

@@ -25,8 +25,10 @@ from typing import Literal
 
 from penstock.errors import EvaluationError, StreamError
 from penstock.model.batch import Row
+from penstock.model.estimated import Estimated
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Single, span_ticks
 from penstock.model.time import END_OF_TIME, MIN_TICK, Domain
+from penstock.model.timer import Timer
 from penstock.reference.scalars import same
 
 
@@ -98,6 +100,7 @@ def judge(
     domain: Domain,
     max_ahead: int | None = None,
     judged_by: Callable[[Row], int] | None = None,
+    readings: Sequence[int | None] = (),
 ) -> Judged:
     """Play the arrival of one stream.
 
@@ -113,6 +116,8 @@ def judge(
         domain: What the ticks of time count.
         max_ahead: How many ticks a row may be beyond the greatest time before it that was not too far ahead itself.
         judged_by: What of a row a bound is compared with; its time if it is left out. Progress goes by the time.
+        readings: What the clock says with each batch, for `timer()`: before its rows where the bound moves after every
+            row, else after them; None if nobody looks at it.
 
     Returns:
         The rows by what became of them.
@@ -124,6 +129,9 @@ def judge(
     story = _Story(progress, source_index, tuple(per), domain, judged_by)
     reached: int | None = None
     for number, batch in enumerate(batches):
+        reading = readings[number] if number < len(readings) else None
+        if granularity == "row":
+            story.look(reading)
         kinds = [kind_of(row, progress, is_punctuation, is_ambiguous) for row in batch]
         timed = [
             (row, _time_of(row, time_index), k) for row, k in zip(batch, kinds, strict=True) if story.takes(row, k)
@@ -141,6 +149,7 @@ def judge(
                 story.move_bound()
         if granularity == "batch":
             story.move_bound()
+            story.look(reading)
         story.bounds.append(story.bound)
         story.promised.append(tuple(story.promises))
     return story.told()
@@ -169,6 +178,8 @@ class _Story:
     ahead: list[Row] = field(default_factory=list)
     unjudged: list[Row] = field(default_factory=list)
     bounds: list[int] = field(default_factory=list)
+    fired: int | None = None
+    """The last period in which a timer fired."""
 
     def takes(self, row: Row, kind: Kind) -> bool:
         """Whether a row takes part; those that do not are put aside."""
@@ -208,6 +219,16 @@ class _Story:
             self.backwards.append((row, before))
         else:
             self.said.append(Promise(values, bound))
+
+    def look(self, reading: int | None) -> None:
+        """At the clock: in a period in which nobody did before, a timer says what rows have reached."""
+        if reading is None or not isinstance(self.progress, Timer):
+            return
+        period = reading // self.progress.period
+        if self.fired is None or period > self.fired:
+            self.fired = period
+            disorder = span_ticks(self.progress.disorder, self.domain)
+            self.bound = max(self.bound, _greatest(self.arrived) - disorder)
 
     def move_bound(self) -> None:
         """To what the arrivals say now; never back."""
@@ -292,6 +313,38 @@ def _bound_after(arrived: Sequence[_Arrival], progress: Single, domain: Domain) 
             return max((a.time for a in arrived if a.kind == "punctuation"), default=MIN_TICK)
         case PerSource():
             return _least_source(arrived, progress, domain)
+        case Timer():
+            return MIN_TICK  # rows alone move nothing
+        case Estimated():
+            delay = estimated_delay(lots_of(arrived), progress)
+            return MIN_TICK if delay is None else max(max(a.time for a in arrived) - delay, MIN_TICK)
+
+
+def lots_of(arrived: Sequence[_Arrival]) -> list[list[int]]:
+    """The times of what came at once, one list for each time that something came."""
+    lots: dict[int, list[int]] = {}
+    for arrival in arrived:
+        lots.setdefault(arrival.lot, []).append(arrival.time)
+    return list(lots.values())
+
+
+def estimated_delay(arrived: Sequence[Sequence[int]], progress: Estimated) -> int | None:
+    """The delay after some arrivals, of those that came at once together; None while nothing was estimated."""
+    delay: int | None = None
+    greatest: int | None = None
+    lot: list[int] = []
+    newest: list[list[int]] = []
+    for times in arrived:
+        lot += [0 if greatest is None else max(greatest - time, 0) for time in times]
+        greatest = max([*times, *([] if greatest is None else [greatest])])
+        if len(lot) >= progress.lot:
+            newest.append(lot)
+            lot = []
+            while sum(map(len, newest[1:])) >= progress.rows:
+                newest.pop(0)
+            behind = sorted((each for own in newest for each in own), reverse=True)
+            delay = behind[progress.beyond(len(behind))]
+    return delay
 
 
 def _greatest(arrived: Sequence[_Arrival]) -> int:

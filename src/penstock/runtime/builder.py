@@ -32,6 +32,7 @@ from penstock.operators.progress.marks import PunctuationMarks, SourceMarks
 from penstock.operators.progress.promises import GroupPromises
 from penstock.operators.progress.several import AttributeEntry, SeveralTracker
 from penstock.operators.progress.several_ingest import SeveralByBatch, SeveralByRow
+from penstock.operators.progress.stamping import StampOperator
 from penstock.operators.progress.trackers import tracker_for
 from penstock.operators.queues.conflate import ConflateOperator
 from penstock.operators.relational.alter import AlterOperator, Lifetime
@@ -71,6 +72,7 @@ from penstock.plan.nodes import (
     Select,
     Settle,
     Source,
+    Stamp,
     Union,
     Unnest,
     WindowAggregate,
@@ -135,6 +137,8 @@ class Builder:
                 return AlterOperator(node.schema, altered)
             case Settle():
                 return SettleOperator(node.schema)
+            case Stamp():
+                return StampOperator(node.schema, planned.useful)
             case Distinct():
                 return DistinctOperator(node.schema) if node.schema.lives is None else StretchesOperator(node.schema)
             case Join():

@@ -34,10 +34,12 @@ from penstock.model.schema import Field, Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical
 from penstock.operators.aggregates.columnar import ColumnarAggregate
+from penstock.operators.progress.estimates import EstimateTracker
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.lateness import is_late_text
 from penstock.operators.progress.marks import SourceMarks
 from penstock.operators.progress.sources import SourcesTracker
+from penstock.operators.progress.timers import TimerTracker
 from penstock.operators.progress.trackers import DelayTracker
 from penstock.plan.nodes import NumberRows, Project, Select, Source
 from penstock.runtime.gate import Gate
@@ -108,7 +110,7 @@ def _compiled(
     aside = _aside(entrance, ingest, code)
     exec(compile("\n".join(_made(ingest, chain, aside, steps, again)), "<penstock lane>", "exec"), code.names)
     books = Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
-    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.hear, books.count)
+    own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.hear, books.count, books.estimate)
     moved = (books.said, books.follow, books.numbered)
     push, store, load = code.names["make"](gate.held, gate.pause, *own, *moved, books.read, books.write)
     books.lane = Lane(push, store, load, lambda: books.pushed, lambda: retired.append(True))
@@ -123,7 +125,8 @@ def _made(
     counters = ["r", "c", "late", "skipped", "spoken", *[f"c{i}" for i in range(selections)]]
     is_numbered = any(isinstance(node.plan, NumberRows) for node in chain)
     return [
-        "def make(held, pause, mend, condemn, blame, aside, step, hear, count, said, follow, numbered, read, write):",
+        "def make(held, pause, mend, condemn, blame, aside, step, hear, count, estimate, said, follow, "
+        "numbered, read, write):",
         f"    {' = '.join(counters)} = 0",
         "    greatest, bound, edge, needed, n, following, heard = read()",
         f"    least, counted, recent = {END_OF_TIME}, {MIN_TICK}, None",
@@ -219,7 +222,7 @@ def _aside(entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
 
 def _progress(ingest: RowIngest) -> list[str]:
     """What follows from a row's time, late or not: a bound may move, and may be of use."""
-    if ingest.by_arrival or ingest.is_punctuated:
+    if ingest.by_arrival or ingest.is_punctuated or isinstance(ingest.tracker, TimerTracker):
         return ["            if time > greatest: greatest = time"]
     if isinstance(ingest.tracker, DelayTracker):
         return [
@@ -230,6 +233,13 @@ def _progress(ingest: RowIngest) -> list[str]:
         ]
     if isinstance(ingest.tracker, SourcesTracker):
         return _progress_by_source(ingest, ingest.tracker)
+    if isinstance(ingest.tracker, EstimateTracker):
+        return [
+            "            if time > greatest: greatest = time",
+            "            if (reached := estimate(time)) > bound:",
+            "                bound = reached",
+            "                if reached >= edge: edge = follow(bound)",
+        ]
     return [
         "            if time > greatest: greatest = time",
         "            if recent is not None:",  # as many as are not counted yet: one comes, one goes

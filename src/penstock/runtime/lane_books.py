@@ -15,9 +15,11 @@ from penstock.model.conform import DeadLetter, conform_row
 from penstock.model.elements import Punctuation
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import Outputs, Rejected
+from penstock.operators.progress.estimates import EstimateTracker
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.source_state import started
 from penstock.operators.progress.sources import SourcesTracker
+from penstock.operators.progress.timers import TimerTracker
 from penstock.operators.progress.trackers import DelayTracker, RowsTracker
 from penstock.operators.relational.attempt import by_row
 from penstock.operators.relational.number import NumberOperator
@@ -112,6 +114,9 @@ class Books:
             self.ingest.reach(greatest)
         if isinstance(self.tracker, DelayTracker) and not self.ingest.by_arrival:
             self.ingest.pages.put("progress", greatest)
+        elif isinstance(self.tracker, TimerTracker) and not self.ingest.by_arrival:
+            self.state = self.tracker.observe(self.state, greatest, None)
+            self.ingest.pages.put("progress", self.state)
         elif self.state is not None and not self.ingest.by_arrival:
             if isinstance(self.tracker, SourcesTracker):
                 self.state["newest"] = greatest
@@ -160,6 +165,12 @@ class Books:
         """The greatest time that counts is now this one."""
         self.state = (time, *self.state[1:])
         return time
+
+    def estimate(self, time: int) -> int:
+        """The bound after one more row, where the delay is estimated."""
+        assert isinstance(self.tracker, EstimateTracker)
+        self.state = self.tracker.observe(self.state, time, None)
+        return self.tracker.bound(self.state)
 
     def hear(self, time: int, source: object, newest: int) -> tuple[int, int]:
         """The bound after one more row of a source, and the least of all sources as far as it is known."""

@@ -21,6 +21,7 @@ from penstock.plan.lookup_nodes import TableRows
 from penstock.plan.nodes import AlterLifetime, Distinct, Ends, Node, Select
 from penstock.plan.rules.queue_windows import queued_windows
 from penstock.plan.rules.settle import settled
+from penstock.plan.rules.stamps import stamped_where_needed
 from penstock.plan.rules.top_n import first_only
 from penstock.plan.typing import common_type
 from penstock.sql.aggregate_names import aggregate_name
@@ -60,7 +61,7 @@ MOST_STEPS = 2000
 
 def bind(sql: str, catalog: Catalog) -> Node:
     """The logical plan of a query."""
-    return with_aggregates(queued_windows(settled(bind_view(sql, catalog))), sql)
+    return stamped_where_needed(with_aggregates(queued_windows(settled(bind_view(sql, catalog))), sql))
 
 
 def bind_view(sql: str, catalog: Catalog) -> Node:

@@ -10,6 +10,7 @@ from penstock.model.schema import Schema
 from penstock.plan.catalog import Catalog, closest
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.nodes import Node, Source
+from penstock.plan.rules.stamps import latent_source
 from penstock.sql.bind_expression import ExpressionBinder
 from penstock.sql.dialect import room_to_recurse
 from penstock.sql.reading import Reading
@@ -26,7 +27,7 @@ def source_of(catalog: Catalog, name: str) -> Node | None:
     if isinstance(found.progress, Punctuated):
         condition = punctuation_predicate(found.progress, found.schema, catalog, found.name)
     conditions = punctuation_predicates(found.progress, found.schema, catalog, found.name)
-    return Source(
+    source = Source(
         found.name,
         found.schema,
         found.progress,
@@ -34,7 +35,9 @@ def source_of(catalog: Catalog, name: str) -> Node | None:
         found.max_ahead,
         punctuation=condition,
         punctuations=conditions,
+        stamped=found.stamped,
     )
+    return latent_source(source) if found.latent else source
 
 
 def punctuation_predicates(

@@ -53,6 +53,7 @@ def calls(rows: int, progress: Any) -> int:
         pk.ordered(),
         pk.bounded(50),
         pk.bounded(rows=50),
+        pk.estimated("3%", rows=50_000),
         pk.punctuated("kind = 'p'"),
         pk.per_source("source"),
         pk.per_source("router", idle=30),

@@ -16,7 +16,7 @@ from penstock.flow.local import LocalQuery
 from penstock.model.batch import Batch, Row, table_of
 from penstock.model.elements import Punctuation, groupwise, linear
 from penstock.model.frontier import Frontier
-from penstock.model.progress import Progress, Punctuated, bounded, ordered, per_source, punctuated
+from penstock.model.progress import Progress, Punctuated, bounded, estimated, ordered, per_source, punctuated
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import schema_of
 from penstock.model.time import END_OF_TIME, MIN_TICK, Domain
@@ -44,6 +44,7 @@ PROGRESS = [
     bounded(rows=0),
     bounded(rows=2),
     bounded(rows=5),
+    estimated("34%", rows=3),
     punctuated("k = 'a'"),
     punctuated("k = 'a'", whole_stream=True),
     punctuated("k = 'a'", per=["v"]),

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.model.estimated import estimated
 from penstock.model.progress import PerSource, Progress, bounded, ordered, per_source, punctuated
 from penstock.model.time import MIN_TICK, Domain
+from penstock.model.timer import timer
 from penstock.operators.progress import running, sources, sources_by_blocks, trackers
 from penstock.operators.progress.marks import coded
 from penstock.operators.progress.running import running_greatest
@@ -28,6 +30,10 @@ PROGRESS = [
     bounded(rows=0),
     bounded(rows=1),
     bounded(rows=4),
+    timer("1 second"),
+    estimated(0, rows=1),
+    estimated("40%", rows=5),
+    estimated("25%", rows=40),
     punctuated("p"),
     per_source("k"),
     per_source("k", disorder=4),

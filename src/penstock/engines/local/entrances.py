@@ -42,6 +42,11 @@ class Entrances:
         assert isinstance(operator, RowIngest)
         return operator
 
+    def _goes_by_the_clock(self, stream: str) -> bool:
+        """Whether operators are told the time whenever the stream is looked at: it has a timer, or is latent."""
+        entrances = self.graph.sources.get(stream.lower(), [])
+        return any(node.operator.is_ticked or getattr(node.plan, "latent", False) for node in entrances)
+
     def _entrances(self) -> list[GraphNode]:
         """Of each stream the reading that speaks for it: one that is read twice counts once."""
         return [nodes[0] for nodes in self.graph.sources.values()]

@@ -26,10 +26,11 @@ from penstock.engines.local.draining import MOST, Draining
 from penstock.engines.local.entrances import Entrances
 from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened, promise_of
 from penstock.engines.local.silences import Silences
+from penstock.engines.local.stamps import Stamps
 from penstock.errors import PenstockError, StreamError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
-from penstock.model.conform import DeadLetter, without_time
+from penstock.model.conform import DeadLetter, conform_row, without_time
 from penstock.model.elements import Punctuation, is_whole, linear
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.plan.catalog import Catalog
@@ -81,6 +82,8 @@ class Hosting(Entrances, Generic[Out]):
         """What the clock says of streams while nothing comes."""
         self.demand = Demand(lambda: self.graph, self._results)
         """Which idle streams are asked."""
+        self.stamps = Stamps(catalog.streams)
+        """What gives rows their times, where they bring none."""
         self.stopwatch: Callable[[], float] = time.perf_counter
         """Seconds, for measuring how long something took."""
         self.shares: Shares | None = None
@@ -128,12 +131,14 @@ class Hosting(Entrances, Generic[Out]):
 
     def feed(self, stream: str, item: Item) -> list[Out]:
         """Take an item of a stream; what comes of it."""
-        self._check(self._known(stream), item)
-        items: list[Item] = [item]
-        if isinstance(item, Batch) and not self._entrance(stream).schema.attributes:  # else promises may lack a time
-            batch, dead = without_time(item)
-            items = [*dead, batch]
+        name = self._known(stream)
         with self._alone():
+            item = self._entered(name, item)
+            self._check(name, item)
+            items: list[Item] = [item]
+            if isinstance(item, Batch) and not self._entrance(name).schema.attributes:  # else promises may lack a time
+                batch, dead = without_time(item)
+                items = [*dead, batch]
             for each in items:
                 for _ in self._steps(stream, each):
                     pass
@@ -141,6 +146,27 @@ class Hosting(Entrances, Generic[Out]):
 
     def _check(self, stream: str, item: object) -> None:
         check_item(self.graph.sources[stream][0].plan, stream, item)
+
+    def _entered(self, stream: str, item: Item) -> Item:
+        """Rows that bring no times are given them as they enter."""
+        if not isinstance(item, Batch):
+            return item
+        return self.stamps.stamped(stream, item, self._entrance(stream), self.clock())
+
+    def _entering(self, stream: str, item: Item) -> Iterator[None]:
+        """An item that a source gave; where timers fire, they may have to before it."""
+        if self._goes_by_the_clock(stream):
+            yield from self.graph.tick(self.clock())
+        yield from self._steps(stream, self._entered(stream, item))
+
+    def _bursting(self, stream: str, batches: Sequence[Batch]) -> Iterator[None]:
+        if self._goes_by_the_clock(stream):
+            yield from self.graph.tick(self.clock())
+        yield from self.burst(stream, batches)
+
+    def _says_when_silent(self, stream: str) -> bool:
+        """Whether it matters that a stream has nothing in its turn."""
+        return self.silences.speaks_of(stream) or self._goes_by_the_clock(stream)
 
     def _steps(self, stream: str, item: Item) -> Iterator[None]:
         if isinstance(item, DeadLetter):
@@ -161,6 +187,7 @@ class Hosting(Entrances, Generic[Out]):
         name = self._known(stream)
         if not isinstance(batches, Sequence) or not all(isinstance(batch, Batch) for batch in batches):
             raise StreamError("A burst is a list of batches.", where=stream, got=repr(batches)[:200])
+        batches = [self.stamps.stamped(name, batch, self._entrance(name), self.clock()) for batch in batches]
         for batch in batches:
             self._check(name, batch)
         for batch in batches:
@@ -203,14 +230,26 @@ class Hosting(Entrances, Generic[Out]):
 
         A row is a tuple in the order of the schema. Times may be ticks, which is cheapest, or datetimes. Of a stream
         with lives the ends are no part of the tuple, which lives for a tick: what lives longer, or is revised, is
-        pushed as an `Insert` or `Adjust`. What does not fit is a dead letter. Several threads may push.
+        pushed as an `Insert` or `Adjust`. What does not fit is a dead letter. Several threads may push. Of a stream
+        whose rows are stamped here the time is no part of the tuple.
         """
         name = self._known(stream)
+        if self.stamps.bare(name) is not None:
+            return partial(self._push_bare, name)
         with self._alone():
             if name not in self.lanes:
                 bury = partial(self.side.bury, stream)
                 self.lanes[name] = lane_of(self.graph, name, self.builder.functions, bury, self._gate)
         return self.lanes[name].push
+
+    def _push_bare(self, stream: str, row: Row) -> None:
+        """A row that is stamped as it enters: nobody else may move the stream meanwhile, which a lane would allow."""
+        bare = self.stamps.bare(stream)
+        assert bare is not None
+        made = conform_row(bare, row)
+        with self._alone():
+            for _ in self._entering(stream, made if isinstance(made, DeadLetter) else Batch(bare, [made])):
+                pass
 
     def take(self) -> list[Out]:
         """What has come out since the last time."""
@@ -310,7 +349,7 @@ class Hosting(Entrances, Generic[Out]):
         pulling = self._pulling = Pulling[Item | Poll](turn=1)
         pulling.other_work = self._draining.work
         pulling.shares = self.shares
-        pulling.says_when_silent = self.silences.speaks_of
+        pulling.says_when_silent = self._says_when_silent
         if self.graph.queued:  # what waits for room would not make what waits in a queue newer
             self._ahead = {name: max(ahead, MANY) for name, ahead in self._ahead.items()}
         for name, items in list(self._reading.items()):
@@ -332,8 +371,10 @@ class Hosting(Entrances, Generic[Out]):
         if isinstance(pulled, Batch) and self.graph.takes_bursts and self._pulling is not None:
             more = self._pulling.more(stream, Batch, MOST)
             self.taken += len(more)
-            return partial(self.burst, stream, [pulled, *more])
-        return partial(self._steps, stream, pulled)
+            return partial(self._bursting, stream, [pulled, *more])
+        if self.stamps.bare(stream) is None and not self._goes_by_the_clock(stream):
+            return partial(self._steps, stream, pulled)
+        return partial(self._entering, stream, pulled)
 
     def _in_portions(self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]) -> Iterator[Out]:
         """Run an element, and hand on what comes out before the rest of it is run.

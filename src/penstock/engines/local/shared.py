@@ -294,6 +294,8 @@ class SharedExecution(Hosting[Named]):
     def pusher(self, stream: str) -> Callable[[Row], None]:
         """As `Hosting.pusher`; the function goes on when queries come and go."""
         name = self._known(stream)
+        if self.stamps.bare(name) is not None:
+            return super().pusher(name)
         with self._alone():
             if name not in self.lanes:
                 self.lanes[name] = self._lane(name)

@@ -1,9 +1,10 @@
-"""What the clock says of silent streams on Spark: a source of its own, whose position is the time.
+"""What the clock says of streams on Spark, silent ones and such with a timer: a source whose position is the time.
 
 A position only moves while the last record says that something waits for a stream of which the clock may speak, and
 then at most once in a while; so an idle query stays idle, and no file is written for a tick. Spark writes the position
 down before the micro-batch begins, as it does for every source, so a micro-batch that is done again goes by the same
-clock. Which streams were silent is known where rows are taken: one that has rows in the micro-batch is not.
+clock. Which streams were silent is known where rows are taken: one that has rows in the micro-batch is not. A timer
+fires whether there are rows or not, after those of its micro-batch.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from penstock.engines.spark.mapper import notes
-from penstock.engines.spark.trackers import reached_in
+from penstock.engines.spark.trackers import reached_in, timer_due
 from penstock.engines.spark.wire import Note, packed
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.timer import Timer
 from penstock.model.timestamps import Silence
 from penstock.operators.state import Pages
 from penstock.plan.catalog import Catalog
@@ -42,10 +44,14 @@ SECOND = 1_000_000
 
 
 def silences(plan: Node, catalog: Catalog) -> dict[str, Silence]:
-    """The streams of a plan of which the clock may speak."""
-    names = [node.name for node in plan.walk() if isinstance(node, Source)]
-    found = {name: catalog.streams[name.lower()].silence for name in names}
-    return {name: silence for name, silence in found.items() if silence is not None}
+    """The streams of a plan of which the clock may speak; of one with a timer alone, silence says nothing."""
+    found: dict[str, Silence] = {}
+    for node in plan.walk():
+        if isinstance(node, Source):
+            silence = catalog.streams[node.name.lower()].silence
+            if silence is not None or isinstance(node.progress, Timer):
+                found[node.name] = silence or Silence()
+    return found
 
 
 class ClockSource(DataSource):
@@ -155,11 +161,15 @@ class Waiting:
         sources = {node.name: node for node in self.plan.walk() if isinstance(node, Source)}
         reached = {name: reached_in(trackers, sources[name]) for name in self.streams}
         behind = [name for name, bound in reached.items() if bound < (END_OF_TIME if needed is None else needed)]
-        return min((_moves(self.streams[name], reached[name]) for name in behind), default=None)
+        moves = [_moves(self.streams[name], reached[name]) for name in behind]
+        moves += [timer_due(trackers, sources[name]) for name in behind]
+        return min((each for each in moves if each is not None), default=None)
 
 
-def _moves(silence: Silence, reached: int) -> int:
-    """The last time at which the clock allows no more than what is reached."""
+def _moves(silence: Silence, reached: int) -> int | None:
+    """The last time at which the clock allows no more than what is reached; None if it never does."""
+    if silence == Silence():
+        return None
     if silence.skew is not None or silence.lull is None or reached == MIN_TICK:
         return 0
     return reached + silence.lull

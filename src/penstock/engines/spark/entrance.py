@@ -3,8 +3,8 @@
 A DataFrame has no order of arrival, so that nothing in it is late or too far ahead, unless the stream names an arrival
 column. Then the bound that precedes each row is a running maximum over that order, and rows that are too far ahead are
 put aside before it, which is one pass over the rows in that order by the code that does it in-process: what a row is
-compared with depends on which rows before it were refused, and no window function of Spark can say that. Either takes
-all rows of the stream through one task.
+compared with depends on which rows before it were refused, and no window function of Spark can say that. So it is with
+a bound that is estimated. Each takes all rows of the stream through one task.
 
 Dead are rows of which it cannot be told whether they are punctuation, punctuation that is ambiguous, and, in an order
 of arrival, punctuation that goes backwards and rows that are too far ahead. The words are those of the entrance
@@ -31,7 +31,9 @@ from penstock.engines.spark.sources import AS_JSON, SparkSource
 from penstock.engines.spark.ticks import ticks_of, time_of
 from penstock.errors import UnsupportedError
 from penstock.model.batch import Batch
+from penstock.model.estimated import Estimated
 from penstock.model.progress import Bounded, Ordered, Punctuated, Several, span_ticks
+from penstock.model.time import MIN_TICK
 from penstock.operators.progress.ahead import GuardedTracker
 from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.catalog import Catalog
@@ -70,6 +72,35 @@ class Guard:
             for place, before in zip(judged[~admitted].tolist(), refused, strict=True):
                 reached[place] = before
             yield from table.append_column(REACHED, pa.array(reached, pa.int64())).to_batches()
+
+
+@dataclass(frozen=True)
+class EstimatedBounds:
+    """Says of each row, in an order of arrival, which bound the rows before it have brought about."""
+
+    source: Source
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For `mapInArrow` over one partition."""
+        schema = self.source.schema
+        assert isinstance(self.source.progress, Estimated)
+        tracker, state = tracker_for(self.source.progress, schema.domain), None
+        for each in batches:
+            table = pa.Table.from_batches([each])
+            times = Batch(schema, table=table.select(list(schema.names)).cast(schema.arrow)).times()
+            before, state = tracker.by_row(state, times, None)
+            known = pa.array(before, pa.int64(), mask=before == MIN_TICK)
+            yield from table.append_column(BOUND, known).to_batches()
+
+
+def _in_turn(rows: DataFrame, mapper: Guard | EstimatedBounds, added: str) -> DataFrame:
+    """The rows in an order of arrival, with one more number that a mapper says of each."""
+
+    def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from mapper(batches)
+
+    known = t.StructType([*rows.schema.fields, t.StructField(added, t.LongType())])
+    return rows.repartition(1).sortWithinPartitions(ARRIVAL).mapInArrow(apply, known)
 
 
 class BatchEntrance:
@@ -137,7 +168,7 @@ class BatchEntrance:
         reasons: list[Column] = []
         is_punctuation: Column | None = None
         if self._is_guarded(node):
-            rows = self._guarded(node, rows)
+            rows = _in_turn(rows, Guard(node, self.catalog), REACHED)
         if node.punctuation is not None:
             attempts = Attempts(self.catalog.functions)
             made = attempts.of(node.punctuation)
@@ -159,19 +190,12 @@ class BatchEntrance:
         rows, why, is_punctuation = self._refused(node)
         if why is not None:
             rows = rows.filter(why.isNull())
-        if self._in_order(node):
+        if self._in_order(node) and isinstance(node.progress, Estimated):
+            rows = _in_turn(rows, EstimatedBounds(node), BOUND)
+        elif self._in_order(node):
             ticks = ticks_of(f"`{node.schema.time}`", node.schema.domain)
             rows = rows.withColumn(BOUND, self._bound(node, ticks, is_punctuation))
         return rows, is_punctuation
-
-    def _guarded(self, node: Source, rows: DataFrame) -> DataFrame:
-        guard = Guard(node, self.catalog)
-
-        def apply(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from guard(batches)
-
-        known = t.StructType([*rows.schema.fields, t.StructField(REACHED, t.LongType())])
-        return rows.repartition(1).sortWithinPartitions(ARRIVAL).mapInArrow(apply, known)
 
     def _bound(self, node: Source, ticks: Column, is_punctuation: Column | None) -> Column:
         order = Over.orderBy(ARRIVAL)
@@ -190,7 +214,7 @@ class BatchEntrance:
                 return F.max(F.when(is_punctuation, ticks)).over(before)
             case _:
                 raise UnsupportedError(
-                    "An arrival column cannot be used with per_source(), or punctuated(per=…), in batch.",
+                    "An arrival column cannot be used with per_source(), timer(), or punctuated(per=…), in batch.",
                     where=node.label,
                     hint="leave arrival out, or run as a stream or in-process",
                 )

@@ -51,6 +51,8 @@ from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, linear
 from penstock.model.letters import late_schema
 from penstock.model.recent_promises import MOST, RecentPromises
+from penstock.model.timer import Timer
+from penstock.model.timestamps import Silence
 from penstock.operators.aggregates.partial_forms import partial_form
 from penstock.operators.progress.ingest import BatchIngest
 from penstock.operators.progress.promises import Said
@@ -232,11 +234,14 @@ class HostedGraph:
             assert isinstance(entrance, BatchIngest)
             if summary is not None:
                 entrance.pages.delete(SILENT_SINCE)
-            elif clocks:
+            elif clocks and silence != Silence():
                 bounds.append(bound_by_clock(silence, entrance.pages, entrance.by_rows(), max(clocks)))
         if bounds:
             assert source.schema.time is not None
             self.graph.push(stream, linear(source.schema.time, max(bounds)))
+        if clocks and isinstance(source.progress, Timer):
+            for node in self.graph.sources[stream.lower()]:
+                self.graph.emit(node, node.operator.tick(max(clocks)))
 
     def _greatest(self) -> dict[str, int]:
         """Per stream the greatest time of this micro-batch's rows that were on time."""

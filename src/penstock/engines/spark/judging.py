@@ -20,15 +20,16 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 
+from penstock.engines.spark.at_work import before_this
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.mapper import notes
 from penstock.engines.spark.parts import Part, PartReader
 from penstock.engines.spark.sending import Sending
 from penstock.engines.spark.staging import staged_rows
+from penstock.engines.spark.stamps import floor_of, not_before
 from penstock.engines.spark.statistics import OPERATORS, added, counted
-from penstock.engines.spark.trackers import tracked
 from penstock.engines.spark.wire import OUT, Note, Packet, dump, output, pack, packed
-from penstock.errors import CheckpointError, InternalError
+from penstock.errors import InternalError
 from penstock.model.accounts import Counts
 from penstock.model.batch import Batch
 from penstock.model.changelog import ResultForm
@@ -45,15 +46,7 @@ from penstock.runtime.builder import Builder
 from penstock.runtime.graph import QueryGraph
 from penstock.runtime.showing import Showing
 from penstock.runtime.side_outputs import SideOutputs
-from penstock.storage.files import Place, place_of
 from penstock.storage.folders import Staging
-from penstock.storage.home import LOG
-from penstock.storage.log import RecordLog
-
-BATCH = "streaming.sql.batchId"
-"""The property of a task under which Spark says which micro-batch it works for."""
-NOTE = "at_work.json"
-"""The file of a query's home that says so where Spark does not."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +69,7 @@ class JudgingMapper:
         """For `mapInArrow`."""
         task = TaskContext.get()
         assert task is not None
-        batch = task.getLocalProperty(BATCH)
-        before = recorded(self.home, self.source.name, noted(self.home) if batch is None else int(batch))
-        yield from self.judged(batches, before, task.partitionId())
+        yield from self.judged(batches, before_this(self.home, self.source.name), task.partitionId())
 
     def judged(self, batches: Iterable[pa.RecordBatch], before: dict[str, Any], task: int) -> Iterator[pa.RecordBatch]:
         """Packets of what a task reads, if `before` is what was known of the stream."""
@@ -87,7 +78,8 @@ class JudgingMapper:
         ways = [Way(self.plan, sender, self.catalog, self.buckets, task, self.folders) for sender in self._senders()]
         for way in ways:
             way.begin(before)
-        for part in self.reader(batches):
+        floor = floor_of(self.source, before)
+        for part in not_before(self.reader(batches), floor):
             told = Note(showing(part.batch).summary)
             out = bucket_ids(self.buckets)[task % self.buckets]
             sent = [p._replace(bucket=out) if p.stage == OUT else p for p in self._sent(part, ways)]
@@ -173,46 +165,3 @@ class Way:
         more = added(statistics, counted(self.graph.nodes))
         if more:
             yield output(OPERATORS, dump(more))
-
-
-def note(home: Place, batch: int) -> None:
-    """Write down which micro-batch is at work, for tasks that Spark does not tell.
-
-    Over Spark Connect a micro-batch is evaluated at the request of the process that writes it, and its tasks have no
-    properties of the streaming query.
-    """
-    (home / NOTE).write_json({"batch": batch})
-
-
-def noted(home: str) -> int:
-    """Which micro-batch is at work, as it was written down."""
-    file = place_of(home) / NOTE
-    try:
-        return int(file.read_json()["batch"])
-    except FileNotFoundError:
-        raise InternalError(
-            "Spark does not say which micro-batch a task works for.", where=str(file), got=f"no {BATCH}"
-        ) from None
-
-
-def recorded(home: str, stream: str, batch: int) -> dict[str, Any]:
-    """What a stream's entrance had remembered before a micro-batch, as its pages."""
-    if batch == 0:
-        return {}
-    log, before = place_of(home) / LOG, batch - 1
-    try:
-        record = RecordLog(log).read(before)  # records are put one per micro-batch, and have its number
-    except FileNotFoundError:
-        raise _other_moment(log, f"micro-batch {batch} begins, and that before it has no record") from None
-    if record.batch != before:
-        raise _other_moment(log, f"micro-batch {batch} begins, and record {before} is of micro-batch {record.batch}")
-    return tracked(record, stream)
-
-
-def _other_moment(log: Place, got: str) -> CheckpointError:
-    return CheckpointError(
-        "The checkpoint and the log of this query are not of the same moment.",
-        where=str(log),
-        got=got,
-        hint="a record was deleted while the query ran; restore it from a copy, or start over with another flow path",
-    )

@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from penstock.engines.spark.at_work import before_this
 from penstock.engines.spark.buckets import bucket_ids
 from penstock.engines.spark.parts import PartReader
 from penstock.engines.spark.routing import Router, spread
+from penstock.engines.spark.stamps import floor_of, not_before
 from penstock.engines.spark.wire import NOTE, ROWS, Note, Packet, dump_note, numbered, pack, packed, with_lives
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.plan.catalog import Catalog
@@ -42,6 +44,8 @@ class Mapper:
     route: tuple[Expression, ...]
     buckets: int
     reader: PartReader
+    home: str | None = None
+    """Where the query lives, and with it the records of the run, if it does."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow`."""
@@ -51,7 +55,10 @@ class Mapper:
         ids, name = bucket_ids(self.buckets), self.source.name
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
-        for number, part in enumerate(self.reader(batches)):
+        floor = MIN_TICK
+        if self.source.stamped and self.home is not None:
+            floor = floor_of(self.source, before_this(self.home, name))
+        for number, part in enumerate(not_before(self.reader(batches), floor)):
             shown = showing(part.batch)
             where = router(part.batch)
             if shown.aside is not None:

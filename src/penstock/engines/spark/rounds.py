@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 
 from pyspark import TaskContext
 
-from penstock.engines.spark.judging import BATCH, noted
+from penstock.engines.spark.at_work import BATCH, noted
 from penstock.errors import CheckpointError, StorageError
 from penstock.storage.files import Place, place_of
 from penstock.storage.log import KEEP, number_name

@@ -162,7 +162,8 @@ class Hosted:
                 home, late = self.home.uri, self.late_schema
                 mapper = JudgingMapper(self._whole, node, self.catalog, self.buckets, reader, late, home, folders or {})
             else:
-                mapper = Mapper(node, self.catalog, entrance.distribution.keys, self.buckets, reader)
+                keys, at = entrance.distribution.keys, None if self.home is None else self.home.uri
+                mapper = Mapper(node, self.catalog, keys, self.buckets, reader, at)
             frames.append(read_with_made(source, made, self.catalog).mapInArrow(_function(mapper), PACKED))
         return reduce(DataFrame.union, frames)
 

@@ -8,6 +8,10 @@ from typing import Any
 
 from penstock.engines.spark.wire import dump, load
 from penstock.model.time import MIN_TICK
+from penstock.model.timer import Timer
+from penstock.operators.progress.ahead import GuardedTracker
+from penstock.operators.progress.timers import TimerTracker
+from penstock.operators.progress.trackers import tracker_for
 from penstock.plan.nodes import Source
 from penstock.runtime.showing import reached_by
 from penstock.storage.log import Record
@@ -36,6 +40,18 @@ def reached_in(trackers: Mapping[str, Any], source: Source) -> int:
         return MIN_TICK
     bound = reached_by(source, _state(kept))
     return bound if kept["outside"] is None else max(bound, kept["outside"])
+
+
+def timer_due(trackers: Mapping[str, Any], source: Source) -> int | None:
+    """The last time at which the timer of a stream would say no more than it did; None if there is nothing to say."""
+    kept = trackers.get(source.name)
+    if kept is None or not isinstance(source.progress, Timer):
+        return None
+    state, tracker = _state(kept), tracker_for(source.progress, source.schema.domain, source.max_ahead)
+    if isinstance(tracker, GuardedTracker):
+        state, tracker = None if state is None else state[1], tracker.inner
+    assert isinstance(tracker, TimerTracker)
+    return tracker.due(state)
 
 
 def _state(kept: dict[str, Any]) -> Any:

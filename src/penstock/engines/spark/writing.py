@@ -21,10 +21,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from penstock.engines.spark.at_work import note
 from penstock.engines.spark.bucket_promises import BucketPromises
 from penstock.engines.spark.bucket_queues import QUEUES
 from penstock.engines.spark.clock import WAKES, Waiting
-from penstock.engines.spark.judging import note
 from penstock.engines.spark.queue_rounds import QueueRounds
 from penstock.engines.spark.staging import staged_file
 from penstock.engines.spark.statistics import OPERATORS, summed

@@ -34,6 +34,7 @@ from penstock.operators.progress.marks import (
     PunctuationMarks,
 )
 from penstock.operators.progress.promises import GroupPromises
+from penstock.operators.progress.timers import TimerTracker
 from penstock.operators.progress.trackers import PunctuationTracker, Tracker
 from penstock.operators.state import PROMISES
 
@@ -98,6 +99,9 @@ class Ingest(Operator):
         self.passed_on = BoundMemory()
         self.guard = tracker if isinstance(tracker, GuardedTracker) else None
         self.is_punctuated = isinstance(self.guard.inner if self.guard else tracker, PunctuationTracker)
+        inner = self.guard.inner if self.guard else tracker
+        self.timer = inner if isinstance(inner, TimerTracker) else None
+        self.is_ticked = self.timer is not None
         self.punctuation = 0
         """How many rows were punctuation and said so in order, since the operator was made."""
         self.skipped = 0
@@ -106,6 +110,20 @@ class Ingest(Operator):
     def takes(self, punctuation: Punctuation) -> bool:
         """Whether it can judge by what is promised from outside."""
         return self.is_on_time(punctuation) or (self.groups is not None and self.groups.can_use(punctuation))
+
+    def tick(self, now: int) -> Outputs:
+        """A timer may fire, and say what the rows have reached."""
+        if self.timer is None:
+            return
+        state = self.pages.get("progress")
+        if self.guard is None:
+            state = self.timer.fire(state, now)
+        else:
+            reached, own = state if state is not None else (None, None)
+            state = reached, self.timer.fire(own, now)
+        self.pages.put("progress", state)
+        self._forget_passed()
+        yield from self.pass_on(self.tracker.bound(state))
 
     def require(self, useful: tuple[int, int], told: int) -> None:
         """Bounds are counted by the new step."""

@@ -15,12 +15,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from penstock.model.estimated import Estimated
 from penstock.model.progress import Bounded, Ordered, PerSource, Punctuated, Single, span_ticks
 from penstock.model.time import MIN_TICK, Domain, earlier
+from penstock.model.timer import Timer
 from penstock.operators.progress.ahead import GuardedTracker
+from penstock.operators.progress.estimates import EstimateTracker
 from penstock.operators.progress.marks import PUNCTUATION, Marks
 from penstock.operators.progress.running import running_greatest
 from penstock.operators.progress.sources import SourcesTracker
+from penstock.operators.progress.timers import TimerTracker
 
 
 class Tracker(Protocol):
@@ -69,6 +73,10 @@ def _tracker(progress: Single, domain: Domain) -> Tracker:
         case PerSource():
             idle = None if progress.idle is None else span_ticks(progress.idle, domain)
             return SourcesTracker(span_ticks(progress.disorder, domain), idle, progress.sources)
+        case Estimated():
+            return EstimateTracker(progress)
+        case Timer():
+            return TimerTracker(progress.period, span_ticks(progress.disorder, domain))
 
 
 MIN_COLUMNAR = 32
