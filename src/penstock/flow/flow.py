@@ -12,6 +12,7 @@ print(q.collect())
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -373,6 +374,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         strategy: str | Strategy = "dfs",
         weights: Mapping[Any, float] | None = None,
         max_held: int | None = None,
+        snapshots: str | os.PathLike[str] | None = None,
+        every: Any = "1 second",
     ) -> FlowRun:
         """Run several queries as one, in-process: streams are read once, and what plans have in common runs once.
 
@@ -386,13 +389,15 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             strategy: which operator runs next: `dfs`, `bfs`, `round_robin` or `pk.dfs(batch=k)`, see `FlowRun.use`.
             weights: of queries, which share the time of the run by them, see `FlowRun.share`.
             max_held: sinks are written to beside the run, and so many results may wait for each; see `FlowRun.cut_off`.
+            snapshots: a folder where the last snapshots of the run are kept while it goes on, with the positions of its
+                sources and sinks. A run that is started with a folder that has one goes on from there.
+            every: how often, such as `"1 second"`; 0 is after every item.
         """
         self._check_together(name)
-        sources = {key: (source.open, source.ahead, source.paths) for key, source in self._sources.items()}
         needs_loop = any(source.is_async for source in self._sources.values())
         return start_together(
-            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights, max_held,
-            needs_loop=needs_loop,
+            name, queries, self.catalog, dict(self._sources), late, dead_letters, max_dead, snapshot, strategy,
+            weights, max_held, snapshots, every, needs_loop=needs_loop,
         )  # fmt: skip
 
     def serve(

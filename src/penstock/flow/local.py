@@ -56,6 +56,11 @@ class LocalQuery(Query):
         self._last = self.execution()
         self._paths = {name: sources[name.lower()].paths for name in self._last.streams}
 
+    @property
+    def streams(self) -> list[str]:
+        """The streams that it reads."""
+        return list(self._last.streams)
+
     def _with_plan(self, plan: Node) -> LocalQuery:
         """A query of the same streams with another plan, which reads what this one gives."""
         return LocalQuery(self.name, self.sql, plan, self.catalog, self.given)

@@ -35,6 +35,29 @@ class Handed(Generic[T]):
     position: Any
 
 
+class Counted(Iterable[T]):
+    """A source at rest, which gives the same things whenever it is opened: its position is how many it has given."""
+
+    def __init__(self, open_: Callable[[], Iterator[T]]) -> None:
+        """It is opened when it is read."""
+        self._open = open_
+        self._at = 0
+
+    def position(self) -> int:
+        """How many things it has given."""
+        return self._at
+
+    def seek(self, position: int) -> None:
+        """Pass over so many."""
+        self._at = position
+
+    def __iter__(self) -> Iterator[T]:
+        for at, given in enumerate(self._open()):
+            if at >= self._at:
+                self._at = at + 1
+                yield given
+
+
 class ResumableItems(Iterator[Handed[T]], Generic[T]):
     """An iterable that can be gone on with, as items of a stream."""
 

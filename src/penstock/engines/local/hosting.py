@@ -366,6 +366,11 @@ class Hosting(Entrances, Generic[Out]):
                 yield item
 
     @property
+    def is_under_way(self) -> bool:
+        """Whether an element was begun and is not at its end."""
+        return self._under_way is not None
+
+    @property
     def counts(self) -> Counts:
         """Where the rows went that were fed or pushed so far; while an element is under way, as it was before it."""
         with self._gate.alone(), at_rest(self.lanes.values()):
