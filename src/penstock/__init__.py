@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.io.channel import channel
     from penstock.io.connections import listen, socket
     from penstock.io.followed import follow
+    from penstock.io.kafka import kafka, kafka_sink
     from penstock.io.published import publish
     from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
     from penstock.model.forms import Close, Open, Signed
@@ -64,6 +65,8 @@ __all__ = [
     "follow",
     "groupwise",
     "joint",
+    "kafka",
+    "kafka_sink",
     "linear",
     "listen",
     "merge",
@@ -90,6 +93,7 @@ _MODULES = {
     "penstock.io.connections": ("listen", "socket"),
     "penstock.io.followed": ("follow",),
     "penstock.io.published": ("publish",),
+    "penstock.io.kafka": ("kafka", "kafka_sink"),
     "penstock.model.elements": ("Adjust", "Insert", "Punctuation", "groupwise", "joint", "linear"),
     "penstock.model.forms": ("Close", "Open", "Signed"),
     "penstock.model.progress": ("bounded", "ordered", "per_source", "punctuated"),

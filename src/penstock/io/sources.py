@@ -24,6 +24,7 @@ from penstock.io.datasets import dataset_source
 from penstock.io.elements import LocalSource, in_batches, list_source
 from penstock.io.files import expand, file_source_schema, read_text_files
 from penstock.io.live_lines import Lines
+from penstock.io.messages import Messages, SourceTarget
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_rows, conform_table
 from penstock.model.element_rows import Elements, with_lives
@@ -119,6 +120,8 @@ def _open(
             raise StreamError("A list must hold dictionaries, elements or paths.", got=type(source[0]).__name__)
         final = declared or ready(infer.from_rows(_rows_among(source), time, time_format))
         return list_source(source, final, may_revise=may_revise)
+    if isinstance(source, SourceTarget) and not isinstance(source, type):
+        return _broker_source(source, declared, may_revise=may_revise)
     if isinstance(source, Polled) and not isinstance(source, type):
         columns = getattr(source, "columns", None)  # of a source that has them whatever is read
         if declared is None and isinstance(columns, str):
@@ -255,7 +258,7 @@ def _one_by_one(declared: Schema | None, *, may_revise: bool) -> Elements:
 
 def _made(form: Elements, given: object) -> Iterator[Item]:
     """What becomes of one thing that a source gave: a row, an element, punctuation, or a list of them."""
-    if isinstance(given, Lines):
+    if isinstance(given, Lines | Messages):
         yield from given.items(form.schema)
     elif isinstance(given, list):
         yield from in_batches(form, given)
@@ -284,6 +287,19 @@ def _iterable_source(source: Iterable[object], declared: Schema | None, *, may_r
             is_resumable=True,
         )
     return LocalSource(form.schema, read, insert_only=not may_revise, ahead=ROWS_AHEAD)
+
+
+def _broker_source(source: SourceTarget, declared: Schema | None, *, may_revise: bool) -> LocalSource:
+    """Each run reads with a client of its own."""
+    if may_revise:
+        raise StreamError("Messages of a broker are plain rows, without lives.", got=repr(source)[:200])
+    form = _one_by_one(declared, may_revise=False)
+
+    def read() -> PolledItems[Item]:
+        reader = source.open_source(form.schema)
+        return PolledItems(reader, partial(_made, form), ended=reader.close)
+
+    return LocalSource(form.schema, read, is_polled=True, is_resumable=True)
 
 
 def _polled_source(source: Polled, declared: Schema | None, *, may_revise: bool) -> LocalSource:

@@ -62,8 +62,11 @@ class Live(Polled, Protocol):
 class PolledItems(Iterator[T | Poll | Handed[T]], Generic[T]):
     """What a source gives as items of a stream; `IDLE` where it has none."""
 
-    def __init__(self, source: Polled, made: Callable[[Any], Iterable[T]]) -> None:
-        """`made` makes items of what the source gives."""
+    def __init__(
+        self, source: Polled, made: Callable[[Any], Iterable[T]], ended: Callable[[], object] | None = None
+    ) -> None:
+        """`made` makes items of what the source gives; `ended` is called once when nobody reads it any more."""
+        self._ended = ended
         self._source, self._made = source, made
         self._ready: deque[T | Handed[T]] = deque()
         self.is_resumable = isinstance(source, Resumable)
@@ -84,10 +87,13 @@ class PolledItems(Iterator[T | Poll | Handed[T]], Generic[T]):
             self._live.halt()
 
     def close(self) -> None:
-        """Nobody reads it any more."""
+        """Nobody reads it any more; may be called from any thread."""
         was_open, self.is_open = self.is_open, False
         if was_open and self._has_begun and self._live is not None:
             self._live.close()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
 
     def __next__(self) -> T | Poll | Handed[T]:
         while not self._ready:
