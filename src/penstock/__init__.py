@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.io.followed import follow
     from penstock.io.kafka import kafka, kafka_sink
     from penstock.io.published import publish
+    from penstock.io.redis_streams import redis, redis_sink
     from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
     from penstock.model.forms import Close, Open, Signed
     from penstock.model.progress import bounded, ordered, per_source, punctuated
@@ -74,6 +75,8 @@ __all__ = [
     "per_source",
     "publish",
     "punctuated",
+    "redis",
+    "redis_sink",
     "snapshot_at",
     "snapshot_equivalent",
     "snapshots",
@@ -94,6 +97,7 @@ _MODULES = {
     "penstock.io.followed": ("follow",),
     "penstock.io.published": ("publish",),
     "penstock.io.kafka": ("kafka", "kafka_sink"),
+    "penstock.io.redis_streams": ("redis", "redis_sink"),
     "penstock.model.elements": ("Adjust", "Insert", "Punctuation", "groupwise", "joint", "linear"),
     "penstock.model.forms": ("Close", "Open", "Signed"),
     "penstock.model.progress": ("bounded", "ordered", "per_source", "punctuated"),

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+import pyarrow as pa
+
 from penstock.errors import StreamError
 from penstock.model.batch import Batch
-from penstock.model.conform import DeadLetter, conform_rows
+from penstock.model.conform import DeadLetter, as_json, conform_rows, conformed
 from penstock.model.schema import Schema
 from penstock.runtime.polled import Polled
 from penstock.runtime.positions import Resumable
@@ -44,6 +46,8 @@ class Messages:
     rows: list[Mapping[str, object]] = field(default_factory=list)
     places: list[str] = field(default_factory=list)
     dead: list[DeadLetter] = field(default_factory=list)
+    as_text: bool = False
+    """Whether values are texts, which are read as in a CSV file."""
 
     def add(self, value: bytes | None, told: Mapping[str, object], place: str) -> None:
         """A message whose value is JSON, with what the broker has told of it."""
@@ -70,11 +74,29 @@ class Messages:
     def items(self, schema: Schema) -> Iterator[Batch | DeadLetter]:
         """As they are fed to a stream: the dead letters, and what is left as one batch."""
         yield from self.dead
+        if self.as_text:
+            yield from self._from_text(schema)
+            return
         good, dead = conform_rows(schema, self.rows)
         if dead:  # which is rare, so that only then it is asked of each row whether it is one
             for row, place in zip(self.rows, self.places, strict=True):
                 for letter in conform_rows(schema, [row])[1]:
                     yield DeadLetter(f"{letter.reason} ({place})", letter.row)
+        if len(good):
+            yield good
+
+    def _from_text(self, schema: Schema) -> Iterator[Batch | DeadLetter]:
+        names = [f.name for f in schema.fields if any(f.name in row for row in self.rows)]
+        columns = [pa.array([row.get(name) for row in self.rows]) for name in names]
+        table = pa.Table.from_arrays(columns, names=names) if names else pa.table({"": pa.nulls(len(self.rows))})
+        found = conformed(schema, table)
+        if found.failed is None:
+            yield Batch(schema, table=found.table)
+            return
+        letters = found.letters(table, [as_json(row) for row in self.rows])
+        for letter, at in zip(letters, found.failed.nonzero()[0].tolist(), strict=True):
+            yield DeadLetter(f"{letter.reason} ({self.places[at]})", letter.row)
+        good = Batch(schema, table=found.table.filter(pa.array(~found.failed)))
         if len(good):
             yield good
 
