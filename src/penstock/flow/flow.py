@@ -43,6 +43,8 @@ from penstock.flow.serving import Served, check_serving, serve
 from penstock.flow.tables import FlowTables
 from penstock.flow.user_code import register_aggregate, register_function
 from penstock.io.infer import parse_schema
+from penstock.io.kafka import KafkaTopic
+from penstock.io.redis_streams import RedisStream
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, concat
 from penstock.model.conform import DeadLetter
@@ -173,7 +175,7 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             known = declared(progress if progress is not None else Ordered(), time)
             told = lives if isinstance(lives, bool) else LivedRows.declared(lives, time)
             several = known.attributes if isinstance(known, Several) else ()
-            loaded = self._loaded(source, name)
+            loaded = self._loaded(source, name, time, schema, time_format)
             opened = self._open(loaded, time, schema, arrival, time_format, delimiter, told, several)
             if isinstance(known, Several):
                 known = of_columns(known, opened.schema, max_ahead)
@@ -189,10 +191,21 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
 
-    def _loaded(self, source: Any, name: str) -> Any:
-        """A reader that is not loaded yet is loaded under the stream's name."""
+    def _loaded(self, source: Any, name: str, time: str, schema: str | None, time_format: str | None) -> Any:
+        """A reader that is not loaded yet is loaded under the stream's name, and so is a topic."""
         if self.spark is None:
             return source
+        if isinstance(source, KafkaTopic):
+            from penstock.engines.spark.kafka import kafka_frame
+
+            typed = parse_schema(schema, time, time_format) if schema is not None else None
+            return kafka_frame(self.spark, source, name, typed)
+        if isinstance(source, RedisStream):
+            raise StreamError(
+                "Spark has no source of Redis streams.",
+                got=repr(source)[:200],
+                hint="pk.Flow() without Spark reads them in-process",
+            )
         from penstock.engines.spark.readers import is_reader, loaded
 
         return loaded(self.spark, source, name) if is_reader(source) else source

@@ -26,6 +26,7 @@ from penstock.flow.keeping import Keeping, kept_opener, positions_of
 from penstock.flow.local import LocalQuery, check_apart
 from penstock.flow.query import Query
 from penstock.flow.query_run import QueryRun
+from penstock.io.broker_uris import by_uri
 from penstock.io.buffered import BufferedSink
 from penstock.io.elements import LocalSource
 from penstock.io.event_loops import at_home
@@ -88,7 +89,7 @@ class FlowRun(BackgroundRun[Named]):
 
     def add(self, query: Query, sink: Any) -> QueryRun:
         """Let a query join; its results go to `sink`, as those of `Query.start` do."""
-        return self._join([(query, sink)])[query.name]
+        return self._join([(query, by_uri(sink))])[query.name]
 
     def _join(self, queries: Iterable[tuple[Query, Any]]) -> dict[str, QueryRun]:
         with self._joining, at_home(self._home), ExitStack() as opened:
@@ -423,6 +424,8 @@ def start_together(
         raise StreamError(
             "The queries of a flow are given with their sinks.", got=repr(queries)[:200], hint="{query: 'out.parquet'}"
         )
+    queries = {query: by_uri(sink) for query, sink in queries.items()}
+    late, dead_letters = by_uri(late), by_uri(dead_letters)
     DeadLimit(max_dead)  # a wrong limit is said here and not in the background
     chosen = strategy_of(strategy, name)
     if max_held is not None and (not is_whole(max_held) or max_held < 1):

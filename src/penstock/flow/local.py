@@ -16,6 +16,7 @@ from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.local_run import LocalRun
 from penstock.flow.query import Query, StartOptions
 from penstock.flow.results import Results
+from penstock.io.broker_uris import by_uri
 from penstock.io.elements import LocalSource
 from penstock.io.event_loops import at_home
 from penstock.io.files import check_not_read
@@ -187,7 +188,8 @@ class LocalQuery(Query):
         )  # fmt: skip
         if name is not None and not (isinstance(name, str) and name):
             raise StreamError("The name of a run is a text.", where=self.name, got=repr(name)[:200])
-        targets = {"results": sink, "late rows": options.late, "dead letters": options.dead_letters}
+        given = {"results": sink, "late rows": options.late, "dead letters": options.dead_letters}
+        targets = {output: by_uri(target) for output, target in given.items()}
         check_apart(targets, self.name)
         for target in targets.values():
             if isinstance(target, str | os.PathLike):

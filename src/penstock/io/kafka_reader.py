@@ -165,10 +165,14 @@ class KafkaReader:
             if not self._is_assigned:
                 self._take_up(self._next)
                 self._is_assigned = True
-            for message in self._consumer.consume(TOGETHER, timeout=0):
-                self._fetched(message)
-            self._pace()
-            return self._taken() or IDLE
+            while True:
+                fetched = self._consumer.consume(TOGETHER, timeout=0)
+                for message in fetched:
+                    self._fetched(message)
+                self._pace()
+                found = self._taken()
+                if found is not None or not fetched:  # what was fetched may all be of one partition
+                    return found or IDLE
 
     def _is_over(self) -> bool:
         return bool(self._ends) and all(self._is_done(partition) for partition in self._next)
