@@ -42,7 +42,8 @@ def fill(servers: str, topic: str, rows: Sequence[Any], partitions: int = PARTIT
 
 def read_back(servers: str, topic: str) -> list[Any]:
     """Everything that is in a topic, by a client of its own."""
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "judge", "enable.partition.eof": True})
+    settings = {"group.id": "judge", "enable.partition.eof": True, "fetch.wait.max.ms": 20}
+    consumer = Consumer({"bootstrap.servers": servers, **settings})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
     found: list[Any] = []
     ended = 0

@@ -221,3 +221,47 @@ def test_a_file_beside_the_snapshots_is_not_taken_for_one(tmp_path: Path) -> Non
     assert kept.newest() is None
     kept.release()
     assert Counter(file.name for file in tmp_path.iterdir())["snapshot-1.txt"] == 1
+
+
+def test_a_run_that_was_finished_goes_on_with_what_comes_later(tmp_path: Path) -> None:
+    """The windows were closed up to the last row's: rows from there on are on time, and the file grows."""
+    for until in (40, 60):
+        run = run_once(tmp_path, Numbered(ITEMS, until), "1 hour", "out.csv")
+        run.process_available()
+        run.finish()
+    with (tmp_path / "out.csv").open() as file:
+        found = [{k: int(v) for k, v in row.items()} for row in csv.DictReader(file)]
+    assert told(found) == by_hand(ITEMS)
+
+
+def test_what_waits_in_an_update_queue_is_kept_too(tmp_path: Path) -> None:
+    """The last value of every key comes out, whether it waited when the run failed or not."""
+    updates = [{"t": t, "k": t % 3, "v": t} for t in range(60)]
+    for breaks in (20, 41, None):
+        flow = pk.Flow().stream("s", Breaking(updates, breaks), time="t", schema=COLUMNS)
+        flow.conflate("latest", "s", key="k")
+        query = flow.query("SELECT * FROM latest", name="q")
+        run = flow.start({query: tmp_path / "out.jsonl"}, snapshots=tmp_path / "kept", every=0)
+        if breaks is None:
+            run.wait()
+        else:
+            with pytest.raises(SourceError):
+                run.wait()
+    found = lines(tmp_path / "out.jsonl")
+    assert {row["k"]: row["v"] for row in found} == {0: 57, 1: 58, 2: 59}
+    assert len({row["t"] for row in found}) == len(found)
+
+
+def test_queries_that_come_and_go_are_in_the_snapshots(tmp_path: Path) -> None:
+    """Whoever starts the run again says which there were."""
+    flow = pk.Flow().stream("s", Numbered(ITEMS, 30), time="t", schema=COLUMNS)
+    first, second = (flow.query(TOTAL, name=name) for name in ("first", "second"))
+    run = flow.start({first: tmp_path / "first.jsonl"}, snapshots=tmp_path / "kept", every=0)
+    run.process_available()
+    run.add(second, tmp_path / "second.jsonl")
+    run.remove("first")
+    run.stop()
+    flow = pk.Flow().stream("s", Numbered(ITEMS), time="t", schema=COLUMNS)
+    flow.start({flow.query(TOTAL, name="second"): tmp_path / "second.jsonl"}, snapshots=tmp_path / "kept").wait()
+    later = by_hand([row for row in ITEMS if row["t"] >= 30])
+    assert told(lines(tmp_path / "second.jsonl")) == later + by_hand([r for r in ITEMS if 20 <= r["t"] < 30])
