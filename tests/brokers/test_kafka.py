@@ -350,3 +350,33 @@ def test_positions_of_a_topic_are_offsets_by_partition(kafka: str) -> None:
     run = flow.start({flow.query(TOTAL, name="n"): []})
     run.wait()
     assert positions_in(run.snapshot()) == {"s": {"topic": topic, "offsets": dict.fromkeys(range(4), 2)}}
+
+
+def test_a_client_is_let_go_whatever_becomes_of_the_run(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end, when it is stopped, when it fails, and when another stream cannot be opened."""
+    made: list[KafkaReader] = []
+    monkeypatch.setattr(KafkaReader, "__init__", _noted(KafkaReader.__init__, made))
+    topic = next(NAMES)
+    fill(kafka, topic, made_rows(8))
+    flow_of(pk.kafka(kafka, topic, until="end")).query(TOTAL).collect()
+    with flow_of(pk.kafka(kafka, topic)).query(TOTAL).start([]) as run:
+        run.process_available()
+    monkeypatch.setattr(KafkaReader, "_add", _gone)
+    with pytest.raises(SourceError, match="The source of a stream failed"):
+        flow_of(pk.kafka(kafka, topic)).query(TOTAL).start([]).wait()
+    two = flow_of(pk.kafka(kafka, topic)).stream("z", pk.kafka(kafka, "no-such-topic"), time="t", schema=COLUMNS)
+    with pytest.raises(SourceError, match="There is no such topic"):
+        two.query("SELECT t FROM s UNION z").start([]).wait()
+    assert [reader._is_closed for reader in made] == [True] * 5
+
+
+def _noted(begin: Any, made: list[KafkaReader]) -> Any:
+    def noted(self: KafkaReader, *args: Any, **options: Any) -> None:
+        made.append(self)
+        begin(self, *args, **options)
+
+    return noted
+
+
+def _gone(self: KafkaReader, *args: Any) -> None:
+    raise OSError("gone")

@@ -134,6 +134,9 @@ class PolledItems(Iterator[T | Poll | Handed[T]], Generic[T]):
             raise SourceError(
                 "poll() raised StopIteration.", got=type(self._source).__name__, hint="a source that ends gives pk.END"
             ) from None
+        except BaseException:
+            self.close()
+            raise
 
     def position(self) -> Any:
         """Where a source is that can be gone on with."""

@@ -31,6 +31,7 @@ from penstock.engines.local.opening import (
     check_item,
     checked_ahead,
     failed,
+    let_go,
     opened,
     promise_of,
 )
@@ -307,9 +308,13 @@ class Hosting(Entrances, Generic[Out]):
 
     def _open(self, sources: Mapping[str, Opener]) -> Pulling[Given]:
         """The sources of all streams, open and to be pulled; those of streams that join from here on are added."""
-        self._reading = {name: opened(name, sources) for name in self.streams}
-        for name, items in self._reading.items():
-            at_position(name, items, self.positions)
+        try:
+            for name in self.streams:
+                self._reading[name] = opened(name, sources)
+                at_position(name, self._reading[name], self.positions)
+        except BaseException:
+            let_go(self._reading.values())
+            raise
         pulling = self._pulling = Pulling[Given](turn=1)
         pulling.other_work = self._draining.work
         pulling.shares = self.shares

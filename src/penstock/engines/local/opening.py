@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock.errors import PenstockError, SourceError, StreamError, reason_of
@@ -108,6 +108,13 @@ def at_position(name: str, items: object, positions: dict[str, Any]) -> None:
             positions[key] = checked_position(name, found.position())
     except Exception as error:  # it is the user's code
         raise failed(name, error)  # noqa: B904 - which has its cause
+
+
+def let_go(opened_: Iterable[object]) -> None:
+    """Nobody reads sources that were opened, since another one could not be."""
+    for items in opened_:
+        if isinstance(items, PolledItems):
+            items.close()
 
 
 def checked_position(name: str, position: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.engines.base import check
 from penstock.engines.local.hosting import Hosting
-from penstock.engines.local.opening import Given, Opener, at_position, opened
+from penstock.engines.local.opening import Given, Opener, at_position, let_go, opened
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import PenstockError, StreamError, UnsupportedError
 from penstock.model.accounts import Counts
@@ -140,7 +140,11 @@ class SharedExecution(Hosting[Named]):
         return found
 
     def _begin(self, pulling: Pulling[Given], name: str, items: Iterator[Given]) -> None:
-        at_position(name, items, self.positions)
+        try:
+            at_position(name, items, self.positions)
+        except BaseException:
+            let_go([items])
+            raise
         self._reading[name] = items
         if not pulling.add(name, items, self._ahead.get(name.lower())):
             raise StreamError(ENDED, where=name, hint=OVER)
