@@ -265,3 +265,14 @@ def test_queries_that_come_and_go_are_in_the_snapshots(tmp_path: Path) -> None:
     flow.start({flow.query(TOTAL, name="second"): tmp_path / "second.jsonl"}, snapshots=tmp_path / "kept").wait()
     later = by_hand([row for row in ITEMS if row["t"] >= 30])
     assert told(lines(tmp_path / "second.jsonl")) == later + by_hand([r for r in ITEMS if 20 <= r["t"] < 30])
+
+
+def test_a_file_that_grows_is_followed_from_where_it_was(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    for first, last in ((0, 25), (25, 41), (41, 60)):
+        with log.open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in ITEMS[first:last])
+        run = run_once(tmp_path, pk.follow(str(log), start="beginning"), "1 hour")
+        run.process_available()
+        run.stop() if last < 60 else run.finish(for_good=True)
+    assert told(lines(tmp_path / "out.jsonl")) == by_hand(ITEMS)
