@@ -29,7 +29,7 @@ test: java lint ## Check style, types and layers, then run the tests
 
 test-quick: .venv/.installed-test ## Run the tests that need neither Java nor Spark nor a server, with fewer examples: two minutes
 	@PENSTOCK_PROFILE=quick $(PYTEST) -p tests.without_spark -m "not spark and not s3 and not cluster and not slow" \
-		--ignore tests/spark --ignore tests/engines --ignore tests/cluster --ignore tests/bench --ignore tests/papers --ignore tests/docs/test_docs.py \
+		--ignore tests/spark --ignore tests/brokers --ignore tests/engines --ignore tests/cluster --ignore tests/bench --ignore tests/papers --ignore tests/docs/test_docs.py \
 		-n $(PROCESSES) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.installed-test ## Check style, types and layers only

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from penstock.io.channel import channel
     from penstock.io.connections import listen, socket
     from penstock.io.followed import follow
+    from penstock.io.kafka import kafka, kafka_sink
     from penstock.io.published import publish
+    from penstock.io.redis_streams import redis, redis_sink
     from penstock.model.elements import Adjust, Insert, Punctuation, groupwise, joint, linear
     from penstock.model.estimated import estimated
     from penstock.model.forms import Close, Open, Signed
@@ -68,6 +70,8 @@ __all__ = [
     "groupwise",
     "internal",
     "joint",
+    "kafka",
+    "kafka_sink",
     "latent",
     "linear",
     "listen",
@@ -76,6 +80,8 @@ __all__ = [
     "per_source",
     "publish",
     "punctuated",
+    "redis",
+    "redis_sink",
     "snapshot_at",
     "snapshot_equivalent",
     "snapshots",
@@ -96,6 +102,8 @@ _MODULES = {
     "penstock.io.connections": ("listen", "socket"),
     "penstock.io.followed": ("follow",),
     "penstock.io.published": ("publish",),
+    "penstock.io.kafka": ("kafka", "kafka_sink"),
+    "penstock.io.redis_streams": ("redis", "redis_sink"),
     "penstock.model.elements": ("Adjust", "Insert", "Punctuation", "groupwise", "joint", "linear"),
     "penstock.model.forms": ("Close", "Open", "Signed"),
     "penstock.model.estimated": ("estimated",),

@@ -80,6 +80,8 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
         except BaseException as error:  # handed to whoever waits for the run
             self._fail(error)
         self.execution.begun.set()
+        if self._error is None:
+            self._attempt(self._before_closing)
         for side in self._side:
             self._attempt(side.last)
             self._attempt(side.sink.close)
@@ -88,6 +90,9 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
                 tell_failure(sink, self._error)
         self._close(whole=self._error is None and (self._publish or not self._cut))
         self._tell()
+
+    def _before_closing(self) -> None:
+        """Everything has come that was to come, and the sinks are still open."""
 
     def _forward(self) -> None:
         for side in self._side:

@@ -6,7 +6,9 @@ Sinks are the user's code: that one has failed is told as such.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +16,7 @@ from penstock.errors import PenstockError, RunError, reason_of
 from penstock.flow.current_values import CurrentValues
 from penstock.flow.query import Query
 from penstock.flow.run import LOGGER
-from penstock.io.sinks import Sink
+from penstock.io.sinks import ResumableSink, Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.recent_promises import RecentPromises
@@ -30,8 +32,24 @@ class Destination:
 
     def write(self, table: pa.Table) -> None:
         """Hand a table to the sink."""
-        try:
+        with self._told():
             self.sink.write(table)
+
+    def position(self) -> Any:
+        """Where the sink is, if it knows: None if not."""
+        with self._told():
+            return self.sink.position() if isinstance(self.sink, ResumableSink) else None
+
+    def resume(self, position: Any) -> None:
+        """Put the sink to a position, if it can be."""
+        with self._told():
+            if isinstance(self.sink, ResumableSink):
+                self.sink.resume(position)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
         except PenstockError:
             raise
         except Exception as error:  # it is the user's code

@@ -12,6 +12,7 @@ print(q.collect())
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,6 +44,8 @@ from penstock.flow.stamped import open_stamped
 from penstock.flow.tables import FlowTables
 from penstock.flow.user_code import register_aggregate, register_function
 from penstock.io.infer import parse_schema
+from penstock.io.kafka import KafkaTopic
+from penstock.io.redis_streams import RedisStream
 from penstock.io.sources import open_source
 from penstock.model.batch import Batch, concat
 from penstock.model.conform import DeadLetter
@@ -184,7 +187,7 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             known = declared(progress if progress is not None else Ordered(), time)
             told = lives if isinstance(lives, bool) else LivedRows.declared(lives, time)
             several = known.attributes if isinstance(known, Several) else ()
-            loaded = self._loaded(source, name)
+            loaded = self._loaded(source, name, time, schema, time_format)
             if stamped:
                 opened = open_stamped(self.spark, loaded, time, schema, delimiter)
             else:
@@ -207,10 +210,21 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         self._sources[name.lower()] = self._with_name(opened, source)
         return self
 
-    def _loaded(self, source: Any, name: str) -> Any:
-        """A reader that is not loaded yet is loaded under the stream's name."""
+    def _loaded(self, source: Any, name: str, time: str, schema: str | None, time_format: str | None) -> Any:
+        """A reader that is not loaded yet is loaded under the stream's name, and so is a topic."""
         if self.spark is None:
             return source
+        if isinstance(source, KafkaTopic):
+            from penstock.engines.spark.kafka import kafka_frame
+
+            typed = parse_schema(schema, time, time_format) if schema is not None else None
+            return kafka_frame(self.spark, source, name, typed)
+        if isinstance(source, RedisStream):
+            raise StreamError(
+                "Spark has no source of Redis streams.",
+                got=repr(source)[:200],
+                hint="pk.Flow() without Spark reads them in-process",
+            )
         from penstock.engines.spark.readers import is_reader, loaded
 
         return loaded(self.spark, source, name) if is_reader(source) else source
@@ -392,6 +406,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         strategy: str | Strategy = "dfs",
         weights: Mapping[Any, float] | None = None,
         max_held: int | None = None,
+        snapshots: str | os.PathLike[str] | None = None,
+        every: Any = "1 second",
     ) -> FlowRun:
         """Run several queries as one, in-process: streams are read once, and what plans have in common runs once.
 
@@ -405,13 +421,15 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             strategy: which operator runs next: `dfs`, `bfs`, `round_robin` or `pk.dfs(batch=k)`, see `FlowRun.use`.
             weights: of queries, which share the time of the run by them, see `FlowRun.share`.
             max_held: sinks are written to beside the run, and so many results may wait for each; see `FlowRun.cut_off`.
+            snapshots: a folder where the last snapshots of the run are kept while it goes on, with the positions of its
+                sources and sinks. A run that is started with a folder that has one goes on from there.
+            every: how often, such as `"1 second"`; 0 is after every item.
         """
         self._check_together(name)
-        sources = {key: (source.open, source.ahead, source.paths) for key, source in self._sources.items()}
         needs_loop = any(source.is_async for source in self._sources.values())
         return start_together(
-            name, queries, self.catalog, sources, late, dead_letters, max_dead, snapshot, strategy, weights, max_held,
-            needs_loop=needs_loop,
+            name, queries, self.catalog, dict(self._sources), late, dead_letters, max_dead, snapshot, strategy,
+            weights, max_held, snapshots, every, needs_loop=needs_loop,
         )  # fmt: skip
 
     def serve(

@@ -12,21 +12,23 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.engines.local.opening import Opener
 from penstock.engines.local.shared import Named, SharedExecution
 from penstock.errors import PenstockError, StreamError
 from penstock.flow.background import BackgroundRun, as_ours
-from penstock.flow.destinations import Forward
+from penstock.flow.destinations import Destination, Forward
+from penstock.flow.keeping import Keeping, kept_opener, positions_of
 from penstock.flow.local import LocalQuery, check_apart
 from penstock.flow.query import Query
 from penstock.flow.query_run import QueryRun
+from penstock.io.broker_uris import by_uri
 from penstock.io.buffered import BufferedSink
+from penstock.io.elements import LocalSource
 from penstock.io.event_loops import at_home
 from penstock.io.files import check_not_read
 from penstock.io.sinks import Sink, open_sink
@@ -36,8 +38,6 @@ from penstock.model.elements import Punctuation, is_whole
 from penstock.plan.catalog import Catalog
 from penstock.runtime.strategies import Strategy, strategy_of
 
-FlowSource = tuple[Opener, int | None, Sequence[str]]
-"""How a stream is opened, how far it is read ahead if it may block, and the files that it reads."""
 REMEMBERED = 100
 """So many queries that have left are still to be found in a flow's run."""
 MOST = sys.float_info.max
@@ -51,18 +51,24 @@ class FlowRun(BackgroundRun[Named]):
         self,
         name: str,
         catalog: Catalog,
-        sources: Mapping[str, FlowSource],
+        sources: Mapping[str, LocalSource],
         late: Sink,
         dead: Sink,
         max_dead: float | None,
         max_held: int | None = None,
+        keeping: Keeping | None = None,
     ) -> None:
         """Made by `Flow.start`."""
         self.execution: SharedExecution = SharedExecution(catalog, bounds_in_place=False)
         self.runs: dict[str, QueryRun] = {}
         """The queries by name, also those that have left."""
-        self._openers = {key: opener for key, (opener, _, _) in sources.items()}
-        self._live = {key: ahead for key, (_, ahead, _) in sources.items() if ahead is not None}
+        self._keeping = keeping
+        """Where snapshots are kept while the run goes on."""
+        self._given = 0
+        """How many tables have come out."""
+        self._sources = sources
+        self._openers = {key: source.open for key, source in sources.items()}
+        self._live = {key: source.ahead for key, source in sources.items() if source.ahead is not None}
         side = self.execution.side
         forwards = (
             Forward("late rows", late, name, lambda: list(side.by_stream.values())),
@@ -75,7 +81,7 @@ class FlowRun(BackgroundRun[Named]):
         self.when_alone: Callable[[], object] = lambda: None
         """Called when the last query has left, and the run goes on without any."""
         self._max_held = max_held
-        self._paths = {key: paths for key, (_, _, paths) in sources.items()}
+        self._paths = {key: source.paths for key, source in sources.items()}
         super().__init__(name, forwards, max_dead)
         self.execution.receive, self.execution.lose = self._receive, self._lose
 
@@ -83,7 +89,7 @@ class FlowRun(BackgroundRun[Named]):
 
     def add(self, query: Query, sink: Any) -> QueryRun:
         """Let a query join; its results go to `sink`, as those of `Query.start` do."""
-        return self._join([(query, sink)])[query.name]
+        return self._join([(query, by_uri(sink))])[query.name]
 
     def _join(self, queries: Iterable[tuple[Query, Any]]) -> dict[str, QueryRun]:
         with self._joining, at_home(self._home), ExitStack() as opened:
@@ -92,7 +98,8 @@ class FlowRun(BackgroundRun[Named]):
                 query = self._checked(given, made)
                 if isinstance(target, str | os.PathLike):
                     check_not_read(target, self._paths, query.name)
-                sink = open_sink(target, query.form.arrow)
+                self._check_kept(query)
+                sink = open_sink(target, query.form.arrow, continued=self._keeping is not None)
                 if self._max_held is not None:
                     sink = BufferedSink(sink, self._max_held, query.name)
                 made[query.name] = QueryRun(self, query, sink)
@@ -119,6 +126,11 @@ class FlowRun(BackgroundRun[Named]):
             else:
                 self._hand_on(wait=False)
         return made
+
+    def _check_kept(self, query: LocalQuery) -> None:
+        """Where snapshots are kept, all streams of a query must be such that they can be gone on with."""
+        for stream in query.streams if self._keeping is not None else ():
+            self._openers[stream.lower()] = kept_opener(stream, self._sources[stream.lower()])
 
     def _checked(self, query: object, made: Mapping[str, QueryRun]) -> LocalQuery:
         if not isinstance(query, LocalQuery) or query.catalog is not self.execution.builder.catalog:
@@ -153,6 +165,8 @@ class FlowRun(BackgroundRun[Named]):
         run.stop(publish=publish)
 
     def _remove(self, run: QueryRun, *, publish: bool, error: PenstockError | None = None) -> None:
+        if error is not None and self._keeping is not None:
+            self._give_up(error)
         with self._joining:
             if run._is_removed or run._left.is_set() or self.runs.get(run.name) is not run:
                 return
@@ -277,6 +291,7 @@ class FlowRun(BackgroundRun[Named]):
 
     def _receive(self, name: str, element: Batch | Punctuation) -> None:
         """Something has come out of a query; nobody else touches the graph meanwhile."""
+        self._given += isinstance(element, Batch)
         run = self.runs[name]
         run._pending.append(element)
         self._ready.append(run)
@@ -300,7 +315,7 @@ class FlowRun(BackgroundRun[Named]):
         """The source of a stream has failed: the queries that read it leave, and the others go on, if there are any."""
         with self._joining:
             lost = [r for r in self.runs.values() if not r._is_removed and stream in r._streams]
-            if len(lost) == len(self.execution.plans):
+            if self._keeping is not None or len(lost) == len(self.execution.plans):
                 raise error
         for run in lost:
             self._remove(run, publish=False, error=error)
@@ -317,6 +332,48 @@ class FlowRun(BackgroundRun[Named]):
         for run in runs:
             if not run._left.is_set():
                 run._leave(None, whole=whole)
+        if self._keeping is not None:
+            self._keeping.folder.release()
+
+    # Snapshots
+
+    def _forward(self) -> None:
+        super()._forward()
+        keeping = self._keeping
+        if keeping is None or self._error is not None or self.execution.is_under_way:
+            return
+        if keeping.is_due(self.execution.clock(), self._come):
+            self._keep(keeping)
+
+    def _before_closing(self) -> None:
+        if self._keeping is not None:
+            super()._forward()
+            self._keep(self._keeping)
+
+    @property
+    def _come(self) -> tuple[int, int]:
+        """What has come in, and out."""
+        return self.execution.taken, self._given
+
+    def _keep(self, keeping: Keeping) -> None:
+        """Keep a snapshot, of the graph, its sources and its sinks in one moment."""
+        with self._joining:
+            self.execution.take()  # what other threads have brought about
+            self._hand_on()
+            if self._error is None:
+                snapshot = self.execution.snapshot(positions_of(self._sinks()))
+                keeping.keep(snapshot, self.execution.clock(), self._come)
+
+    def _sinks(self) -> dict[str, Destination]:
+        """All sinks that are written to."""
+        runs = [run for run in self.runs.values() if not run._is_removed]
+        return {side.name: side for side in self._side} | {f"results of {run.name}": run._results for run in runs}
+
+    def _give_up(self, error: PenstockError) -> None:
+        """A query has failed, and without it no snapshot would be of all: the run goes on from the last one."""
+        self._fail(error)
+        self._asked.set()
+        self.execution.halt()
 
     @property
     def late(self) -> pa.Table:
@@ -353,7 +410,7 @@ def start_together(
     name: str,
     queries: Mapping[Query, Any],
     catalog: Catalog,
-    sources: Mapping[str, FlowSource],
+    sources: Mapping[str, LocalSource],
     late: Any,
     dead_letters: Any,
     max_dead: float | None,
@@ -361,6 +418,8 @@ def start_together(
     strategy: str | Strategy,
     weights: Mapping[Any, float] | None,
     max_held: int | None,
+    snapshots: str | os.PathLike[str] | None,
+    every: Any,
     *,
     needs_loop: bool,
 ) -> FlowRun:
@@ -369,6 +428,8 @@ def start_together(
         raise StreamError(
             "The queries of a flow are given with their sinks.", got=repr(queries)[:200], hint="{query: 'out.parquet'}"
         )
+    queries = {query: by_uri(sink) for query, sink in queries.items()}
+    late, dead_letters = by_uri(late), by_uri(dead_letters)
     DeadLimit(max_dead)  # a wrong limit is said here and not in the background
     chosen = strategy_of(strategy, name)
     if max_held is not None and (not is_whole(max_held) or max_held < 1):
@@ -382,12 +443,23 @@ def start_together(
     check_apart({**targets, "late rows": late, "dead letters": dead_letters}, name)
     for target in (late, dead_letters):
         if isinstance(target, str | os.PathLike):
-            check_not_read(target, {key: paths for key, (_, _, paths) in sources.items()}, name)
+            check_not_read(target, {key: source.paths for key, source in sources.items()}, name)
+    if snapshot is not None and snapshots is not None:
+        raise StreamError(
+            "A run goes on from a snapshot that is given, or from the last in a folder.",
+            where=name,
+            got="snapshot= and snapshots=",
+            hint="snapshots= keeps new ones, and finds the last by itself",
+        )
     with at_home(), ExitStack() as opened:
-        lates, letters = open_sink(late), open_sink(dead_letters)
+        keeping = None if snapshots is None else Keeping(snapshots, every)
+        if keeping is not None:
+            opened.callback(keeping.folder.release)
+            snapshot = keeping.begun_from
+        lates, letters = (open_sink(each, continued=keeping is not None) for each in (late, dead_letters))
         for sink in (lates, letters):
             opened.callback(sink.abandon)
-        run = FlowRun(name, catalog, sources, lates, letters, max_dead, max_held)
+        run = FlowRun(name, catalog, sources, lates, letters, max_dead, max_held, keeping)
         run._join(queries.items())
         run.execution.use(chosen)
         if weights is not None:
@@ -396,6 +468,8 @@ def start_together(
             run.execution.restore(snapshot)
             for each in run.runs.values():
                 each._joined()
+        if keeping is not None:
+            keeping.resume(run._sinks())
         opened.pop_all()
     run._begin(needs_loop=needs_loop)
     return run

@@ -16,6 +16,7 @@ from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.local_run import LocalRun
 from penstock.flow.query import Query, StartOptions
 from penstock.flow.results import Results
+from penstock.io.broker_uris import by_uri
 from penstock.io.elements import LocalSource
 from penstock.io.event_loops import at_home
 from penstock.io.files import check_not_read
@@ -55,6 +56,11 @@ class LocalQuery(Query):
         self._live = {key: source.ahead for key, source in sources.items() if source.ahead is not None}
         self._last = self.execution()
         self._paths = {name: sources[name.lower()].paths for name in self._last.streams}
+
+    @property
+    def streams(self) -> list[str]:
+        """The streams that it reads."""
+        return list(self._last.streams)
 
     def _with_plan(self, plan: Node) -> LocalQuery:
         """A query of the same streams with another plan, which reads what this one gives."""
@@ -184,7 +190,8 @@ class LocalQuery(Query):
         )  # fmt: skip
         if name is not None and not (isinstance(name, str) and name):
             raise StreamError("The name of a run is a text.", where=self.name, got=repr(name)[:200])
-        targets = {"results": sink, "late rows": options.late, "dead letters": options.dead_letters}
+        given = {"results": sink, "late rows": options.late, "dead letters": options.dead_letters}
+        targets = {output: by_uri(target) for output, target in given.items()}
         check_apart(targets, self.name)
         for target in targets.values():
             if isinstance(target, str | os.PathLike):

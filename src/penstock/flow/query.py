@@ -159,9 +159,10 @@ class Query(PySparkNames, ABC):
         """Run in the background.
 
         Args:
-            sink: in-process a path to a .parquet, .csv or .jsonl file, a list, or a function that is given Arrow
-                tables. On Spark a folder for parquet files, as a path or a URI, or a function that is given a
-                DataFrame and a number of the micro-batch, the same number if it is called again after a crash.
+            sink: in-process a path to a .parquet, .csv or .jsonl file, a list, a function that is given Arrow tables,
+                `pk.kafka_sink(…)`, `pk.redis_sink(…)` or a URI of one of them. On Spark a folder for parquet files, as
+                a path or a URI, or a function that is given a DataFrame and a number of the micro-batch, the same
+                number if it is called again after a crash.
             name: of the run, the query's unless said otherwise; on Spark it is also that of its checkpoint.
             trigger: on Spark, as for `DataStreamWriter.trigger`, such as `{"availableNow": True}`.
             late: a sink for late rows, which are given to it as they come; on Spark the flow's path keeps them if this

@@ -19,6 +19,7 @@ from penstock.flow import live_options
 from penstock.flow.query import Query
 from penstock.flow.run import Run
 from penstock.flow.user_code import NAME
+from penstock.io.broker_uris import by_uri
 from penstock.io.files import check_not_read, expand
 from penstock.io.sinks import open_sink
 from penstock.model.formats import one_kind
@@ -85,7 +86,7 @@ class Output:
             if self.options.get(name) is not None:
                 written.append((self.options[name], table if isinstance(table, pa.Table) else table.toArrow()))
         for target, table in written:
-            sink = open_sink(target)
+            sink = open_sink(by_uri(target))
             try:
                 sink.write(table)
             except BaseException:
@@ -322,6 +323,7 @@ class _Making:
         sink, options = (name, {}) if statement.is_path else self.sinks[name.lower()]
         if statement.is_path and live_options.is_address(name):
             sink = live_options.live_sink(name, {})
+        sink, options = by_uri(sink), {option: by_uri(value) for option, value in options.items()}
         for path in (p for p in (sink, options.get("late"), options.get("dead_letters")) if isinstance(p, str)):
             check_not_read(path, self.read)
         called = None if statement.is_path else name

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from typing import Any
 
 import pyarrow as pa
 
 from penstock.errors import PenstockError, StreamError
 from penstock.io.channel import Channel
-from penstock.io.sinks import Sink
+from penstock.io.sinks import ResumableSink, Sink
 
 
 def channel_of(sink: Sink) -> Channel | None:
@@ -70,6 +71,18 @@ class BufferedSink:
             self._is_cut = True
             self._waiting.clear()
             self._changed.notify_all()
+
+    def position(self) -> Any:
+        """Where the sink is when nothing waits for it; None of one that has no positions."""
+        self.flush()
+        with self._changed:
+            self._check()
+        return self.sink.position() if isinstance(self.sink, ResumableSink) else None
+
+    def resume(self, position: Any) -> None:
+        """Go on from a position, if the sink can."""
+        if isinstance(self.sink, ResumableSink):
+            self.sink.resume(position)
 
     def close(self) -> None:
         """No more comes, and what came is whole."""

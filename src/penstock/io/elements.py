@@ -12,14 +12,13 @@ from functools import partial
 from itertools import groupby
 from typing import cast
 
-from penstock.engines.local.opening import Item, Opener
+from penstock.engines.local.opening import Given, Item, Opener
 from penstock.io.files import BATCH_ROWS
 from penstock.model.batch import Batch, concat
-from penstock.model.conform import conform_rows
+from penstock.model.conform import DeadLetter, conform_rows
 from penstock.model.element_rows import Elements, with_lives
 from penstock.model.elements import Adjust, Insert
 from penstock.model.schema import Schema
-from penstock.runtime.polled import Poll
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,9 @@ class LocalSource:
     """Whether it is asked for items, and may be idle."""
     is_async: bool = False
     """Whether it is read in an event loop, that of whoever starts a run if there is one."""
-    narrowed: Callable[[Collection[str]], Iterator[Item | Poll]] | None = None
+    is_resumable: bool = False
+    """Whether it can be gone on with from a position."""
+    narrowed: Callable[[Collection[str]], Iterator[Given]] | None = None
     """How it is opened by somebody who reads some columns only, if that is less work; the others are null then."""
 
     def reading(self, columns: Collection[str]) -> Opener:
@@ -51,10 +52,10 @@ def list_source(source: Sequence[object], columns: Schema, *, may_revise: bool) 
     revised = any(isinstance(e, Adjust) for e in source)
     longer = any(isinstance(e, Insert) and e.ve != e.vs + 1 for e in source)
     form = Elements(with_lives(columns) if may_revise or revised or longer else columns)
-    return LocalSource(form.schema, lambda: _in_batches(form, source), insert_only=not (may_revise or revised))
+    return LocalSource(form.schema, lambda: in_batches(form, source), insert_only=not (may_revise or revised))
 
 
-def _in_batches(form: Elements, items: Sequence[object]) -> Iterator[Item]:
+def in_batches(form: Elements, items: Sequence[object]) -> Iterator[Item]:
     """Rows and elements in batches, and between them whatever else there is, in the order in which it stands."""
     for start in range(0, len(items), BATCH_ROWS):
         for kind, run in groupby(items[start : start + BATCH_ROWS], _kind):
@@ -64,7 +65,7 @@ def _in_batches(form: Elements, items: Sequence[object]) -> Iterator[Item]:
                 if len(good):
                     yield good
                 continue
-            made = [form.item(item) for item in run]
+            made = [item if isinstance(item, DeadLetter) else form.item(item) for item in run]
             yield from (item for item in made if not isinstance(item, Batch))
             batches = [item for item in made if isinstance(item, Batch)]
             if batches:

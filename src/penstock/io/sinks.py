@@ -42,8 +42,29 @@ class Sink(Protocol):
         """No more comes, and what came is a part; whether anything did."""
 
 
-def open_sink(target: Any, schema: pa.Schema | None = None) -> Sink:
-    """The sink for whatever the user gave."""
+@runtime_checkable
+class ResumableSink(Protocol):
+    """A sink whose position a snapshot keeps, and that can be put back to it."""
+
+    def position(self) -> Any:
+        """Bring what was written to where it lasts; where it ends, as plain data."""
+
+    def resume(self, position: Any) -> None:
+        """Go on from a position, with nothing behind it, before anything is written; from None anew."""
+
+
+@runtime_checkable
+class SinkTarget(Protocol):
+    """What can be given as a sink, and is opened by the run."""
+
+    def open_sink(self, schema: pa.Schema | None) -> Sink:
+        """A sink for tables of a schema, or, without one, of whatever comes."""
+
+
+def open_sink(target: Any, schema: pa.Schema | None = None, *, continued: bool = False) -> Sink:
+    """The sink for whatever the user gave; a file that is `continued` can be gone on with."""
+    if isinstance(target, SinkTarget) and not isinstance(target, type):
+        return target.open_sink(schema)
     if target is None:
         return FunctionSink(lambda table: None)
     if isinstance(target, list):
@@ -57,6 +78,10 @@ def open_sink(target: Any, schema: pa.Schema | None = None) -> Sink:
     if callable(target):
         return FunctionSink(target)
     if isinstance(target, str | os.PathLike):
+        if continued:
+            from penstock.io.continued import ContinuedFile  # which builds on this module
+
+            return ContinuedFile(os.fspath(target), schema)
         return FileSink(os.fspath(target), schema)
     raise SourceError(
         "Results cannot be written there.", got=type(target).__name__, hint="give a path, a list, a function, or a sink"
@@ -119,7 +144,7 @@ class FileSink:
             if self.kind == "parquet":
                 self.writer = pa.parquet.ParquetWriter(self.stream, schema)
             elif self.kind == "csv":
-                self.writer = _CSV(self.stream, schema)
+                self.writer = CSVTables(self.stream, schema)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -176,19 +201,21 @@ class FileSink:
             self._held, self._rows = [], 0
 
 
-class _CSV:
+class CSVTables:
     """Writes tables of a schema as delimited text."""
 
-    def __init__(self, stream: Any, schema: pa.Schema) -> None:
+    def __init__(self, stream: Any, schema: pa.Schema | None = None) -> None:
+        """With a schema begin with a line of names; without one go on below what is there."""
         self.stream = stream
-        self.bytes = [i for i, field in enumerate(schema) if _is_bytes(field.type)]
-        self._put(schema.empty_table(), pa.csv.WriteOptions())
+        if schema is not None:
+            self._put(schema.empty_table(), pa.csv.WriteOptions())
 
     def write_table(self, table: pa.Table) -> None:
+        """Append a table."""
         self._put(table, pa.csv.WriteOptions(include_header=False))
 
     def _put(self, table: pa.Table, options: pa.csv.WriteOptions) -> None:
-        for i in self.bytes:
+        for i in (i for i, field in enumerate(table.schema) if _is_bytes(field.type)):
             text = [None if v is None else write_bytes(v) for v in table.column(i).to_pylist()]
             table = table.set_column(i, table.schema.names[i], pa.array(text, pa.string()))
         if table.num_columns != 1 or not table.column(0).null_count:

@@ -16,14 +16,15 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 import pyarrow.dataset
 
-from penstock.engines.local.opening import Item
+from penstock.engines.local.opening import Given, Item
 from penstock.errors import SourceError, StreamError
 from penstock.io import infer
 from penstock.io.awaited import AsyncSource
 from penstock.io.datasets import dataset_source
-from penstock.io.elements import LocalSource, list_source
+from penstock.io.elements import LocalSource, in_batches, list_source
 from penstock.io.files import expand, file_source_schema, read_text_files
 from penstock.io.live_lines import Lines
+from penstock.io.messages import Messages, SourceTarget
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter, conform_rows, conform_table
 from penstock.model.element_rows import Elements, with_lives
@@ -31,7 +32,8 @@ from penstock.model.elements import Adjust, Insert, Punctuation
 from penstock.model.formats import check_delimiter
 from penstock.model.lived_rows import LivedRows
 from penstock.model.schema import Schema, progressing
-from penstock.runtime.polled import Poll, Polled, PolledItems
+from penstock.runtime.polled import Polled, PolledItems
+from penstock.runtime.positions import Resumable, ResumableItems
 from penstock.storage.parquet_files import read_parquet
 
 T = TypeVar("T")
@@ -61,9 +63,11 @@ def open_source(
     opened = _open(source, time, schema, time_format, delimiter, lives.read_as, may_revise=False)
     if opened.is_polled:
         raise StreamError("A polled source gives rows with lives as elements.", hint="lives=True, and pk.Insert(…)")
+    if opened.is_resumable:
+        raise StreamError("A source with a position gives rows with lives as elements.", hint="lives=True")
     payload = lives.payload(opened.schema)
 
-    def read() -> Iterator[Item | Poll]:
+    def read() -> Iterator[Given]:
         for item in opened.open():
             if not isinstance(item, Batch):
                 yield item
@@ -116,6 +120,8 @@ def _open(
             raise StreamError("A list must hold dictionaries, elements or paths.", got=type(source[0]).__name__)
         final = declared or ready(infer.from_rows(_rows_among(source), time, time_format))
         return list_source(source, final, may_revise=may_revise)
+    if isinstance(source, SourceTarget) and not isinstance(source, type):
+        return _broker_source(source, declared, may_revise=may_revise)
     if isinstance(source, Polled) and not isinstance(source, type):
         columns = getattr(source, "columns", None)  # of a source that has them whatever is read
         if declared is None and isinstance(columns, str):
@@ -251,9 +257,11 @@ def _one_by_one(declared: Schema | None, *, may_revise: bool) -> Elements:
 
 
 def _made(form: Elements, given: object) -> Iterator[Item]:
-    """What becomes of one thing that a source gave."""
-    if isinstance(given, Lines):
+    """What becomes of one thing that a source gave: a row, an element, punctuation, or a list of them."""
+    if isinstance(given, Lines | Messages):
         yield from given.items(form.schema)
+    elif isinstance(given, list):
+        yield from in_batches(form, given)
     elif isinstance(given, Mapping):
         good, dead = conform_rows(form.schema, [given])
         yield from dead
@@ -270,7 +278,28 @@ def _iterable_source(source: Iterable[object], declared: Schema | None, *, may_r
         for given in items():
             yield from _made(form, given)
 
+    if isinstance(source, Resumable):
+        return LocalSource(
+            form.schema,
+            lambda: ResumableItems(source, items, partial(_made, form)),
+            insert_only=not may_revise,
+            ahead=ROWS_AHEAD,
+            is_resumable=True,
+        )
     return LocalSource(form.schema, read, insert_only=not may_revise, ahead=ROWS_AHEAD)
+
+
+def _broker_source(source: SourceTarget, declared: Schema | None, *, may_revise: bool) -> LocalSource:
+    """Each run reads with a client of its own."""
+    if may_revise:
+        raise StreamError("Messages of a broker are plain rows, without lives.", got=repr(source)[:200])
+    form = _one_by_one(declared, may_revise=False)
+
+    def read() -> PolledItems[Item]:
+        reader = source.open_source(form.schema)
+        return PolledItems(reader, partial(_made, form), ended=reader.close)
+
+    return LocalSource(form.schema, read, is_polled=True, is_resumable=True)
 
 
 def _polled_source(source: Polled, declared: Schema | None, *, may_revise: bool) -> LocalSource:
@@ -287,4 +316,6 @@ def _polled_source(source: Polled, declared: Schema | None, *, may_revise: bool)
         readers.append(PolledItems(source, partial(_made, form)))
         return readers[0]
 
-    return LocalSource(form.schema, read, insert_only=not may_revise, is_polled=True)
+    return LocalSource(
+        form.schema, read, insert_only=not may_revise, is_polled=True, is_resumable=isinstance(source, Resumable)
+    )

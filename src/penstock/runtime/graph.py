@@ -10,7 +10,7 @@ The graph of one plan is a tree, with the identities of the plan. `shared_graph`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from penstock.runtime.executor import Executor
 from penstock.runtime.graph_node import GraphNode, Statistics
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
 from penstock.runtime.installed_table import STALE, Table, table_of
+from penstock.runtime.kept_positions import kept_positions
 from penstock.runtime.marked_growing import grown_over_windows
 from penstock.runtime.pacing import Pacing
 from penstock.runtime.strategies import DEPTH_FIRST, Strategy
@@ -349,8 +350,10 @@ class QueryGraph(Graph):
         known = zip(identities(self.plan), self._identities, strict=True)
         return describe(self.plan, self.builder.catalog, [replace(k, identity=own) for k, own in known])
 
-    def snapshot(self) -> bytes:
+    def snapshot(self, positions: Mapping[str, Any] | None = None) -> bytes:
         """The state of every operator, and what has come out and not been taken, as plain data.
+
+        `positions` are those of the sources, which belong to it.
 
         Take it between elements; nothing is under way then.
         """
@@ -359,7 +362,7 @@ class QueryGraph(Graph):
             "operators": {own: plain_pages(n.operator, n.label) for own, n in self._by_identity().items()},
             "outputs": plain_elements(self.outlet.producer.buffer.elements),
         }
-        return seal_snapshot(content, self.plan.label)
+        return seal_snapshot(content | kept_positions(positions), self.plan.label)
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same query, all of it or, with an error, nothing."""

@@ -7,6 +7,8 @@ promise that is not above what was promised before says nothing, since clocks go
 
 A source that takes things in by itself, beside whoever asks (`Live`), is told when it is read and when no longer, and
 says when it has something, so that nobody need wait until it is asked again.
+
+One that can be gone on with (`positions.py`) has what it gives handed over with its position.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from penstock.errors import SourceError
+from penstock.runtime.positions import Handed, Resumable
 
 T = TypeVar("T")
 
@@ -56,13 +59,18 @@ class Live(Polled, Protocol):
         """It is read no longer."""
 
 
-class PolledItems(Iterator[T | Poll], Generic[T]):
+class PolledItems(Iterator[T | Poll | Handed[T]], Generic[T]):
     """What a source gives as items of a stream; `IDLE` where it has none."""
 
-    def __init__(self, source: Polled, made: Callable[[Any], Iterable[T]]) -> None:
-        """`made` makes items of what the source gives."""
+    def __init__(
+        self, source: Polled, made: Callable[[Any], Iterable[T]], ended: Callable[[], object] | None = None
+    ) -> None:
+        """`made` makes items of what the source gives; `ended` is called once when nobody reads it any more."""
+        self._ended = ended
         self._source, self._made = source, made
-        self._ready: deque[T] = deque()
+        self._ready: deque[T | Handed[T]] = deque()
+        self.is_resumable = isinstance(source, Resumable)
+        """Whether it can be gone on with."""
         self.is_open = True
         """Whether somebody reads it: two would share its items between them."""
         self._live = source if isinstance(source, Live) else None
@@ -79,12 +87,15 @@ class PolledItems(Iterator[T | Poll], Generic[T]):
             self._live.halt()
 
     def close(self) -> None:
-        """Nobody reads it any more."""
+        """Nobody reads it any more; may be called from any thread."""
         was_open, self.is_open = self.is_open, False
         if was_open and self._has_begun and self._live is not None:
             self._live.close()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
 
-    def __next__(self) -> T | Poll:
+    def __next__(self) -> T | Poll | Handed[T]:
         while not self._ready:
             given = self._asked() if self.is_open else END
             if given is END:
@@ -100,7 +111,10 @@ class PolledItems(Iterator[T | Poll], Generic[T]):
             given = self._polled()
             if isinstance(given, Poll):
                 return given
-            self._ready.extend(self._made(given))
+            if self.is_resumable:
+                self._ready.append(Handed(tuple(self._made(given)), self.position()))
+            else:
+                self._ready.extend(self._made(given))
         except BaseException:
             self.close()
             raise
@@ -120,6 +134,17 @@ class PolledItems(Iterator[T | Poll], Generic[T]):
             raise SourceError(
                 "poll() raised StopIteration.", got=type(self._source).__name__, hint="a source that ends gives pk.END"
             ) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def position(self) -> Any:
+        """Where a source is that can be gone on with."""
+        return self._source.position()  # type: ignore[attr-defined]
+
+    def seek(self, position: Any) -> None:
+        """Put it back, or forth."""
+        self._source.seek(position)  # type: ignore[attr-defined]
 
     def promise(self, now: int) -> int | None:
         """The tick below which the source will give nothing more, if it can tell."""

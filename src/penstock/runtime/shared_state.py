@@ -20,11 +20,17 @@ from penstock.plan.nodes import AlterLifetime, Ends, Node, Project, Select, Unne
 from penstock.plan.physical import Physical
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
+from penstock.runtime.kept_positions import kept_positions
 from penstock.runtime.shared_graph import SharedGraph, named_measures
 
 
-def snapshot_of(graph: SharedGraph, plans: Mapping[str, Node]) -> bytes:
-    """Everything that the graph must remember; take it between elements."""
+def snapshot_of(
+    graph: SharedGraph,
+    plans: Mapping[str, Node],
+    positions: Mapping[str, Any] | None = None,
+    sinks: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Everything that the graph must remember, and where its sources and sinks are; take it between elements."""
     content = {
         "queries": {name: describe(plan, graph.builder.catalog) for name, plan in plans.items()},
         "stateless": sorted(_stateless(plans)),
@@ -39,7 +45,7 @@ def snapshot_of(graph: SharedGraph, plans: Mapping[str, Node]) -> bytes:
             n.identity: n.inputs[0].producer.identity for n in graph.nodes if isinstance(n.operator, FaceOperator)
         },
     }
-    return seal_snapshot(content, f"queries {', '.join(plans)}")
+    return seal_snapshot(content | kept_positions(positions, sinks), f"queries {', '.join(plans)}")
 
 
 def _stateless(plans: Mapping[str, Node]) -> set[str]:

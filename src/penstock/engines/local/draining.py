@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from penstock.engines.local.opening import Item
+from penstock.engines.local.opening import Given
 from penstock.errors import StreamError
 from penstock.model.batch import Batch, concat
 from penstock.model.elements import is_whole
@@ -23,7 +23,7 @@ from penstock.model.time import Domain, show_span
 from penstock.operators.queues.queue import Queue
 from penstock.operators.queues.window_cells import WindowCounts
 from penstock.runtime.arcs import QueuedArc
-from penstock.runtime.polled import Poll, PolledItems
+from penstock.runtime.polled import PolledItems
 from penstock.runtime.pulling import Exhausted, OtherWork
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Draining(Generic[Out]):
             return "now"
         return "later" if any(map(_is_timed, self.host.graph.queued)) else "none"
 
-    def together(self, stream: str, item: Item | Poll | Exhausted) -> Item | Poll | Exhausted:
+    def together(self, stream: str, item: Given | Exhausted) -> Given | Exhausted:
         """An item, with what came behind it while nobody had time, if all of that goes into a queue."""
         pulling = self.host._pulling
         if not isinstance(item, Batch) or not self.host.graph.queued or pulling is None:

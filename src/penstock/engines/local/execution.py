@@ -23,6 +23,7 @@ from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.runtime.arcs import Outlet
 from penstock.runtime.graph import QueryGraph
+from penstock.runtime.kept_positions import positions_in
 from penstock.runtime.side_outputs import SideOutputs
 from penstock.runtime.taking_up import kept_in
 
@@ -81,7 +82,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
     def snapshot(self) -> bytes:
         """The state of every operator."""
         with self._alone():
-            return self.graph.snapshot()
+            return self.graph.snapshot(self.positions)
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same query, which may fix how it runs: `explain` then says so.
@@ -89,6 +90,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         That takes an execution to which nothing was fed yet.
         """
         with self._alone():
+            positions = positions_in(snapshot)
             planned = in_process(self.plan, self.builder.catalog, kept=kept_in(snapshot))
             graph = QueryGraph(planned, self.builder, shares=True)
             graph.restore(snapshot)
@@ -112,6 +114,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
                     got="an execution of which a pusher was taken",
                     hint="restore into a fresh q.execution(), and take pushers afterwards",
                 )
+            self.positions = positions
 
     def explain(self) -> str:
         """The plan as a tree, as this execution runs it."""

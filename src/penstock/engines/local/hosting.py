@@ -19,12 +19,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from penstock.engines.local.demand import Demand
 from penstock.engines.local.draining import MOST, Draining
 from penstock.engines.local.entrances import Entrances
-from penstock.engines.local.opening import Item, Opener, check_item, checked_ahead, failed, opened, promise_of
+from penstock.engines.local.opening import (
+    Given,
+    Item,
+    Opener,
+    at_position,
+    check_item,
+    checked_ahead,
+    failed,
+    let_go,
+    opened,
+    promise_of,
+)
 from penstock.engines.local.silences import Silences
 from penstock.engines.local.stamps import Stamps
 from penstock.errors import PenstockError, StreamError
@@ -42,6 +53,7 @@ from penstock.runtime.gate import Gate
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll
+from penstock.runtime.positions import Handed
 from penstock.runtime.pulling import Exhausted, Leisure, Pulling
 from penstock.runtime.shares import Shares
 from penstock.runtime.side_outputs import Sides
@@ -73,9 +85,11 @@ class Hosting(Entrances, Generic[Out]):
         """Set when `run` has opened its sources, or will not."""
         self._reads: Counter[str] = Counter()
         """Per stream, by its name in lower case, how many rows were read."""
-        self._pulling: Pulling[Item | Poll] | None = None
-        self._reading: dict[str, Iterator[Item | Poll]] = {}
+        self._pulling: Pulling[Given] | None = None
+        self._reading: dict[str, Iterator[Given]] = {}
         """Streams that `run` reads, and that have not ended."""
+        self.positions: dict[str, Any] = {}
+        """Per stream, in lower case, whose source can be gone on with: where it is after all that was taken of it."""
         self.clock: Callable[[], int] = _wall_clock
         """What time it is, in microseconds since 1970; only sources and operators that ask for it are told."""
         self.silences = Silences(catalog.streams)
@@ -300,7 +314,7 @@ class Hosting(Entrances, Generic[Out]):
                 are taken first.
             live: streams whose sources may block, with how many items may be read ahead of each: they are read beside
                 the others. Without it the caller waits for whichever has its turn.
-            between: called after every item, when it is known what became of it.
+            between: called when the sources are open, and after every item, when it is known what became of it.
         """
         limit = DeadLimit(max_dead)
         stopped = stopped if stopped is not None else _never
@@ -310,6 +324,7 @@ class Hosting(Entrances, Generic[Out]):
         self._ahead = checked_ahead(live)
         pulling = self._open(sources)
         self.begun.set()
+        between()
         if self._finishing is not None:
             pulling.halt(at_rest=False)
         is_cut = bool(stopped())
@@ -343,10 +358,16 @@ class Hosting(Entrances, Generic[Out]):
         self.settled.check(self.label)
         limit.check(self.settled, self.label, self.side.last, at_end=True)
 
-    def _open(self, sources: Mapping[str, Opener]) -> Pulling[Item | Poll]:
+    def _open(self, sources: Mapping[str, Opener]) -> Pulling[Given]:
         """The sources of all streams, open and to be pulled; those of streams that join from here on are added."""
-        self._reading = {name: opened(name, sources) for name in self.streams}
-        pulling = self._pulling = Pulling[Item | Poll](turn=1)
+        try:
+            for name in self.streams:
+                self._reading[name] = opened(name, sources)
+                at_position(name, self._reading[name], self.positions)
+        except BaseException:
+            let_go(self._reading.values())
+            raise
+        pulling = self._pulling = Pulling[Given](turn=1)
         pulling.other_work = self._draining.work
         pulling.shares = self.shares
         pulling.says_when_silent = self._says_when_silent
@@ -356,7 +377,7 @@ class Hosting(Entrances, Generic[Out]):
             pulling.add(name, items, self._ahead.get(name.lower()))
         return pulling
 
-    def _steps_of(self, stream: str, pulled: Item | Poll | Exhausted) -> Callable[[], Iterator[None]]:
+    def _steps_of(self, stream: str, pulled: Given | Exhausted) -> Callable[[], Iterator[None]]:
         """What is to be run for what a source has given: an item, nothing, or no more."""
         if isinstance(pulled, Exhausted):
             self._reading.pop(stream, None)
@@ -368,6 +389,8 @@ class Hosting(Entrances, Generic[Out]):
         self.taken += 1
         if self.silences.speaks_of(stream):
             self.silences.came(stream, self.clock())
+        if isinstance(pulled, Handed):
+            return partial(self._handed, stream, pulled)
         if isinstance(pulled, Batch) and self.graph.takes_bursts and self._pulling is not None:
             more = self._pulling.more(stream, Batch, MOST)
             self.taken += len(more)
@@ -375,6 +398,12 @@ class Hosting(Entrances, Generic[Out]):
         if self.stamps.bare(stream) is None and not self._goes_by_the_clock(stream):
             return partial(self._steps, stream, pulled)
         return partial(self._entering, stream, pulled)
+
+    def _handed(self, stream: str, handed: Handed[Item]) -> Iterator[None]:
+        """What came with a position is taken as one: nobody who looks at the graph sees a part of it."""
+        self.positions[stream.lower()] = handed.position
+        for item in handed.items:
+            yield from self._steps(stream, item)
 
     def _in_portions(self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]) -> Iterator[Out]:
         """Run an element, and hand on what comes out before the rest of it is run.
@@ -394,6 +423,11 @@ class Hosting(Entrances, Generic[Out]):
             for item in found:
                 rows += self._rows_in(item)
                 yield item
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether an element was begun and is not at its end."""
+        return self._under_way is not None
 
     @property
     def counts(self) -> Counts:

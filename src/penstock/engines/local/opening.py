@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from penstock.errors import PenstockError, SourceError, StreamError, reason_of
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, is_whole
+from penstock.model.plain import NotPlain, encode
 from penstock.plan.nodes import Node
 from penstock.plan.progressing import progressing
 from penstock.runtime.polled import Poll, PolledItems
+from penstock.runtime.positions import Handed, ResumableItems
 
 Item = Batch | DeadLetter | Punctuation
 """What a source gives."""
-Opener = Callable[[], Iterator[Item | Poll]]
+Given = Item | Poll | Handed[Item]
+"""The same, or that it has nothing, or what it gave with its position."""
+Opener = Callable[[], Iterator[Given]]
 """How it is opened."""
 
 
@@ -66,7 +71,7 @@ def promise_of(items: object, stream: str, now: int) -> int | None:
     return bound
 
 
-def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item | Poll]:
+def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Given]:
     """A source as it is read; that it cannot be opened is told as an error in reading it."""
     opener = sources.get(name.lower()) if isinstance(sources, Mapping) else None
     if not callable(opener):
@@ -75,6 +80,55 @@ def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Item | Poll]:
         return opener()
     except Exception as error:  # it is the user's code
         raise failed(name, error)  # noqa: B904 - which has its cause
+
+
+def resumable(items: object) -> PolledItems[Item] | ResumableItems[Item] | None:
+    """A source that is open, if it can be gone on with."""
+    if isinstance(items, ResumableItems) or (isinstance(items, PolledItems) and items.is_resumable):
+        return items
+    return None
+
+
+def at_position(name: str, items: object, positions: dict[str, Any]) -> None:
+    """Put a source that was just opened to the position that is known of its stream; else keep where it begins."""
+    key, found = name.lower(), resumable(items)
+    if found is None:
+        if key in positions:
+            raise StreamError(
+                "The snapshot has a position of a stream whose source cannot go back to it.",
+                where=f"stream {name}",
+                got=repr(positions[key])[:200],
+                hint="give the stream the kind of source that it had, with position() and seek(position)",
+            )
+        return
+    try:
+        if key in positions:
+            found.seek(positions[key])
+        else:
+            positions[key] = checked_position(name, found.position())
+    except Exception as error:  # it is the user's code
+        raise failed(name, error)  # noqa: B904 - which has its cause
+
+
+def let_go(opened_: Iterable[object]) -> None:
+    """Nobody reads sources that were opened, since another one could not be."""
+    for items in opened_:
+        if isinstance(items, PolledItems):
+            items.close()
+
+
+def checked_position(name: str, position: Any) -> Any:
+    """A position is plain data, or no snapshot could keep it."""
+    try:
+        encode(position)
+    except NotPlain as error:
+        raise StreamError(
+            "A position is plain data.",
+            where=f"stream {name}",
+            got=str(error)[:200],
+            hint="numbers, texts, lists and dictionaries of them",
+        ) from None
+    return position
 
 
 def checked_ahead(live: Mapping[str, int] | None) -> dict[str, int]:

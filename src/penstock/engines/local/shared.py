@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from penstock.engines.base import check
 from penstock.engines.local.hosting import Hosting
-from penstock.engines.local.opening import Item, Opener, opened
+from penstock.engines.local.opening import Given, Opener, at_position, let_go, opened
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import PenstockError, StreamError, UnsupportedError
 from penstock.model.accounts import Counts
@@ -28,9 +29,9 @@ from penstock.plan.rules.read_through import read_through
 from penstock.runtime.arcs import Outlet
 from penstock.runtime.ets_arcs import shown
 from penstock.runtime.graph import GraphNode
+from penstock.runtime.kept_positions import positions_in
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
-from penstock.runtime.polled import Poll
 from penstock.runtime.pulling import Pulling
 from penstock.runtime.shared_explain import explain_shared
 from penstock.runtime.shared_graph import SharedGraph
@@ -143,7 +144,12 @@ class SharedExecution(Hosting[Named]):
                 found[source.name] = partial(self._begin, pulling, source.name, opened(source.name, openers))
         return found
 
-    def _begin(self, pulling: Pulling[Item | Poll], name: str, items: Iterator[Item | Poll]) -> None:
+    def _begin(self, pulling: Pulling[Given], name: str, items: Iterator[Given]) -> None:
+        try:
+            at_position(name, items, self.positions)
+        except BaseException:
+            let_go([items])
+            raise
         self._reading[name] = items
         if not pulling.add(name, items, self._ahead.get(name.lower())):
             raise StreamError(ENDED, where=name, hint=OVER)
@@ -207,10 +213,13 @@ class SharedExecution(Hosting[Named]):
 
     # State
 
-    def snapshot(self) -> bytes:
-        """The state of every operator, what each query has missed, and results that nobody has taken."""
+    def snapshot(self, sinks: Mapping[str, Any] | None = None) -> bytes:
+        """The state of every operator, what each query has missed, results that nobody has taken, where sources are.
+
+        `sinks` are the positions of sinks, by whatever name whoever writes to them has for each.
+        """
         with self._alone():
-            return snapshot_of(self.graph, self.plans)
+            return snapshot_of(self.graph, self.plans, self.positions, sinks)
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same queries; nothing may have been fed before."""
@@ -218,6 +227,7 @@ class SharedExecution(Hosting[Named]):
             if self._reads or self.lanes or self._pulling is not None:
                 raise StreamError("Rows were fed already.", where=self.label, hint="restore before anything is fed")
             self.graph = restored(self.graph, snapshot, self.plans, self.planned)
+            self.positions = positions_in(snapshot)
 
     # Which operator runs next
 
