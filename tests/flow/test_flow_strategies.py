@@ -298,3 +298,43 @@ def test_what_is_wrong_with_held_results_is_told() -> None:
     error = told.value
     assert error.what == "The run itself writes to this sink, and cannot leave it."
     assert (error.where, error.hint) == ("query n", "flow.start(…, max_held=1000) writes to sinks beside the run")
+
+
+def test_break_nodes_are_placed_while_a_flow_runs() -> None:
+    taps = {"s": Tap(), "r": Tap()}
+    flow = pk.Flow()
+    for name, tap in taps.items():
+        flow.stream(name, tap, time="t", schema="t bigint, k bigint")
+    flow.function("slowly", lambda value: sum(range(2000)) * 0 + value, "bigint")
+    found: dict[str, list[Any]] = {"s": [], "r": []}
+    queries = {flow.query(f"SELECT t, slowly(k) AS w FROM {n} WHERE k % 3 = 0", name=n): found[n] for n in taps}
+    run = flow.start(queries)
+    for round_ in range(4):
+        for tap in taps.values():
+            tap.items += [{"t": 100 * round_ + at, "k": at} for at in range(60)]
+        run.process_available()
+        if round_ == 0:
+            placed = run.place_breaks()
+            assert [each.slope for each in placed] == sorted([each.slope for each in placed], reverse=True)
+            assert {each.operators for each in placed} == {("σ1", "Σ1"), ("σ2", "Σ2"), ("Σ3",), ("Σ4",)}
+            assert [arc.kind for arc in run.statistics().arcs].count("break") == 2
+            assert "DFS-Source-Sink" in run.table()
+        elif round_ == 2:
+            assert run.place_breaks(None) == []
+            assert "DFS-Source-Sink" not in run.table()
+    for tap in taps.values():
+        tap.items.append(pk.END)
+    run.wait()
+    for rows in found.values():
+        assert [row["t"] for row in rows] == [100 * round_ + at for round_ in range(4) for at in range(0, 60, 3)]
+    assert run.progress.counts.unaccounted == 0
+
+
+def test_a_rule_for_break_nodes_that_there_is_not() -> None:
+    flow = pk.Flow().stream("s", [{"t": 1}], time="t")
+    run = flow.start({flow.query("SELECT t FROM s"): []})
+    with pytest.raises(StreamError) as told:
+        run.place_breaks("greedy")
+    assert (told.value.what, told.value.where) == ("There is no such rule for break nodes.", "flow")
+    assert (told.value.got, told.value.hint) == ("'greedy'", "'chain', or None")
+    run.wait()

@@ -26,6 +26,7 @@ from penstock.runtime.arcs import Given, QueuedArc
 from penstock.runtime.ets_arcs import EtsArcs
 from penstock.runtime.graph_node import GraphNode
 from penstock.runtime.installed_table import table_of
+from penstock.runtime.sampling import Clocks
 from penstock.runtime.state_table import Fork
 from penstock.runtime.strategies import BREADTH_FIRST, DEPTH_FIRST, ROUND_ROBIN, dfs
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
@@ -72,6 +73,8 @@ class Played:
         self.run = SharedExecution(self.flow.catalog)
         executor = self.run.graph.executor
         executor.carried = partial(self.carrying, executor.carried)  # type: ignore[method-assign]
+        if rng is not None:  # every element is timed and traced, and what one run takes is not what another does
+            self.run.graph.measure(Clocks(rng.random, rng.random, every=1))
         for name in "sr":
             self.add(f"SELECT ts, v FROM {name}")
         for number in queries:
@@ -97,6 +100,8 @@ class Played:
         arcs = [arc for node in graph.nodes for arc in node.inputs if not isinstance(arc, QueuedArc)]
         for arc in self.rng.sample(arcs, min(2, len(arcs))):
             arc.is_break = self.rng.random() < 0.5
+        if self.rng.random() < 0.5 and any(node.meter.timed for node in graph.nodes):
+            graph.place_breaks(self.rng.choice(["chain", None]))
         query = self.rng.choice([None, *self.run.plans])
         self.run.use(self.rng.choice(STRATEGIES), query)
 

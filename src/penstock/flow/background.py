@@ -30,6 +30,7 @@ from penstock.model.elements import linear
 from penstock.model.time import END_OF_TIME, Domain
 from penstock.plan.progressing import follows_time
 from penstock.runtime.graph import GraphNode
+from penstock.runtime.graph_statistics import GraphStatistics
 
 Out = TypeVar("Out")
 
@@ -143,6 +144,10 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
             nodes=execution.graph.nodes,
             results=self._results,
         )
+
+    def statistics(self) -> GraphStatistics:
+        """What is known of every operator, arc and result of the graph that runs."""
+        return self.execution.statistics()
 
     def _wait(self, timeout: float | None) -> bool:
         self._not_inside()

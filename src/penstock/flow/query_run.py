@@ -27,6 +27,7 @@ from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.time import MIN_TICK
 from penstock.runtime.graph import GraphNode
+from penstock.runtime.graph_statistics import GraphStatistics
 
 if TYPE_CHECKING:
     from penstock.flow.flow_run import FlowRun
@@ -100,6 +101,10 @@ class QueryRun(Run):
             nodes=self._nodes,
             results=self._results,
         )
+
+    def statistics(self) -> GraphStatistics:
+        """What is known of the operators that the query takes part in, and of its result; nothing once it has left."""
+        return self._flow_run.execution.statistics(self.name)
 
     def _hand_on(self, *, wait: bool = True) -> bool:
         """Hand what has come out to the sink, in order, whichever thread calls; a sink that fails ends the query.

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Generic, TypeVar
 
+from penstock.engines.local.arriving import Arriving
 from penstock.engines.local.demand import Demand
 from penstock.engines.local.draining import MOST, Draining
 from penstock.engines.local.entrances import Entrances
@@ -38,10 +39,13 @@ from penstock.plan.nodes import Node
 from penstock.runtime.arcs import Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
+from penstock.runtime.graph_statistics import GraphStatistics, statistics_of
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll
 from penstock.runtime.pulling import Exhausted, Leisure, Pulling
+from penstock.runtime.recent_rates import RecentRates
+from penstock.runtime.sampling import Clocks
 from penstock.runtime.shares import Shares
 from penstock.runtime.side_outputs import Sides
 
@@ -83,6 +87,8 @@ class Hosting(Entrances, Generic[Out]):
         """Which idle streams are asked."""
         self.stopwatch: Callable[[], float] = time.perf_counter
         """Seconds, for measuring how long something took."""
+        self.clocks = Clocks(time.thread_time, self._elapsed)
+        """By which the graph is measured: the processor time of the thread, and the stopwatch."""
         self.shares: Shares | None = None
         """Where components of the graph share the time by weight: what each has left."""
         self._ahead: dict[str, int] = {}
@@ -91,6 +97,8 @@ class Hosting(Entrances, Generic[Out]):
         self._gate = Gate()
         self._under_way: Iterator[None] | None = None
         self._draining: Draining[Out] = Draining(self)
+        self._rates = RecentRates()
+        self._arriving = Arriving(self)
 
     @property
     @abstractmethod
@@ -100,6 +108,10 @@ class Hosting(Entrances, Generic[Out]):
     def _now(self) -> int:
         """By whatever is the clock now."""
         return self.clock()
+
+    def _elapsed(self) -> float:
+        """By whatever is the stopwatch now."""
+        return self.stopwatch()
 
     @abstractmethod
     def _drained(self) -> list[Out]:
@@ -269,6 +281,7 @@ class Hosting(Entrances, Generic[Out]):
         if not callable(stopped) or not callable(between):
             raise StreamError("stopped and between are called, so they are functions.", got=repr((stopped, between)))
         self._ahead = checked_ahead(live)
+        self._arriving.reader = threading.get_ident()
         pulling = self._open(sources)
         self.begun.set()
         if self._finishing is not None:
@@ -332,7 +345,7 @@ class Hosting(Entrances, Generic[Out]):
         if isinstance(pulled, Batch) and self.graph.takes_bursts and self._pulling is not None:
             more = self._pulling.more(stream, Batch, MOST)
             self.taken += len(more)
-            return partial(self.burst, stream, [pulled, *more])
+            return partial(self._arriving.burst, stream, [pulled, *more])
         return partial(self._steps, stream, pulled)
 
     def _in_portions(self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]) -> Iterator[Out]:
@@ -367,7 +380,19 @@ class Hosting(Entrances, Generic[Out]):
         """How many rows come out with it."""
         return len(out) if isinstance(out, Batch) else 0
 
+    def statistics(self, query: str | None = None) -> GraphStatistics:
+        """What is known of every operator, arc and result, or those of a query; an element may be under way."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            return statistics_of(self.graph, self._outlets(), self._rates, query)
+
+    @abstractmethod
+    def _outlets(self) -> Mapping[str, Outlet]:
+        """Where results are taken, by the names of their queries."""
+
     def _collect(self) -> list[Out]:
+        now = self.stopwatch()
+        if now >= self._rates.next:
+            self._rates.look(now, self.graph.nodes)
         self.settled = self._counted()
         return self._drained()
 

@@ -7,7 +7,7 @@ name of its query.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from penstock.engines.base import check
@@ -45,6 +45,14 @@ ENDED = "The streams have ended, and no other is read any more."
 OVER = "start the flow again, with this query"
 
 
+@dataclass(frozen=True)
+class PlacedSegment:
+    """Operators between break nodes, by their names in the state table, and how many rows a second they let go of."""
+
+    operators: tuple[str, ...]
+    slope: float
+
+
 class SharedExecution(Hosting[Named]):
     """The running graph of several queries; it may be fed from several threads."""
 
@@ -59,6 +67,7 @@ class SharedExecution(Hosting[Named]):
         self.graph = SharedGraph(self.builder)
         self.side = SidesByStream(lambda: self.graph.rejecting)
         self.graph.side, self.graph.clock = self.side.take, self._now
+        self.graph.measure(self.clocks)
         self.receive: Callable[[str, Batch | Punctuation], None] | None = None
         """Who is given what comes out, while nobody else touches the graph; it is handed on afterwards as well."""
         self.lose: Callable[[str, PenstockError], None] | None = None
@@ -88,6 +97,9 @@ class SharedExecution(Hosting[Named]):
         if self.lose is None:
             raise error
         self.lose(stream, error)
+
+    def _outlets(self) -> Mapping[str, Outlet]:
+        return self.graph.outlets
 
     def _plans(self) -> Iterable[Node]:
         return list(self.plans.values())
@@ -242,6 +254,22 @@ class SharedExecution(Hosting[Named]):
                 )
             self.graph.break_after(node, broken=broken)
             self._renew_lanes()
+
+    def place_breaks(self, rule: str | None) -> list[PlacedSegment]:
+        """Put break nodes by what was measured so far, or take away those that were put so; the steepest first."""
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            nodes = self.graph.nodes
+            if rule is not None and all(node.processor_seconds is None for node in nodes):
+                raise StreamError(
+                    "Nothing has been measured yet by which break nodes could be placed.",
+                    where="place_breaks",
+                    hint="ask again when rows have gone through, see statistics()",
+                )
+            found = self.graph.place_breaks(rule)
+            self._renew_lanes()
+            names = self.graph.table.names()
+            placed = [PlacedSegment(tuple(names[node] for node in each.operators), each.slope) for each in found]
+            return sorted(placed, key=lambda each: -each.slope)
 
     def weigh(self, weights: Mapping[str, float]) -> None:
         """Share the time of a run among components by the weights of their queries; one that is not said weighs 1."""
