@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
 from penstock.flow.altering import FlowAltered
@@ -33,6 +34,7 @@ from penstock.flow.declaring import (
 )
 from penstock.flow.drawing import html_text
 from penstock.flow.flow_run import FlowRun, start_together
+from penstock.flow.graphs import graph_of_flow
 from penstock.flow.local import LocalQuery
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.query import Query
@@ -57,6 +59,7 @@ from penstock.model.progress import (
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.model.timestamps import External, declared_silence
+from penstock.monitor.picture import Picture
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.runtime.strategies import Strategy
 from penstock.sql.binder import bind
@@ -77,6 +80,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         self._sources: dict[str, Any] = {}
         self._tables: dict[str, Any] = {}
         self._queries = 0
+        self._made: WeakValueDictionary[str, Query] = WeakValueDictionary()
+        """The queries that somebody still has, by name."""
         self.spark = spark
         if spark is not None:
             from penstock.engines.spark.session import check_session
@@ -326,7 +331,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         self._queries += 1
         name = name or f"query_{self._queries}"
         if self.spark is None:
-            return LocalQuery(name, sql, plan, self.catalog, dict(self._sources))
+            made = self._made[name] = LocalQuery(name, sql, plan, self.catalog, dict(self._sources))
+            return made
         from penstock.flow.spark import SparkQuery
 
         return SparkQuery(name, sql, plan, self.catalog, self._sources, self._tables, self.spark, self.path)
@@ -347,6 +353,14 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             The script: `collect()` gives its result, `start()` runs what it inserts, in the background.
         """
         return make_script(self, text, {} if sources is None else sources, {} if sinks is None else sinks)
+
+    def graph(self, *queries: Query) -> Picture:
+        """The graph that these queries would be together, as `start` runs them; without any, all that somebody has.
+
+        A notebook shows it as a drawing, `print` as trees; it has `svg`, `mermaid`, `dot`, `json` and `text`.
+        `run.graph()` draws what runs, with what is known of it.
+        """
+        return graph_of_flow(self, queries or list(self._made.values()))
 
     @contextmanager
     def _as_a_whole(self) -> Iterator[None]:

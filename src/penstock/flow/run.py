@@ -19,6 +19,7 @@ from penstock.flow.drawing import html_table
 from penstock.flow.run_progress import RunProgress
 from penstock.model.elements import is_whole
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.monitor.picture import Picture
 from penstock.runtime.graph_statistics import GraphStatistics
 
 RUNNING, FINISHED, STOPPED, FAILED = "running", "finished", "stopped", "failed"
@@ -57,6 +58,17 @@ class Run(Awaitable):
             "Statistics are of graphs that run in-process.",
             where=f"run {self.name}",
             hint="run.progress.operators has the counts; Spark's own page has the times",
+        )
+
+    def graph(self) -> Picture:
+        """The graph that runs in-process, as a drawing: what is shared, what waits, and its statistics.
+
+        A notebook shows it, `print` gives trees; it has `svg`, `mermaid`, `dot`, `json` and `text`.
+        """
+        raise UnsupportedError(
+            "Graphs are drawn of what runs in-process.",
+            where=f"run {self.name}",
+            hint="query.explain() tells Spark's plan",
         )
 
     @property

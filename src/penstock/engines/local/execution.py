@@ -74,7 +74,8 @@ class LocalExecution(Hosting[Batch | Punctuation]):
     def _drained(self) -> list[Batch | Punctuation]:
         return self.graph.drain()
 
-    def _outlets(self) -> Mapping[str, Outlet]:
+    def outlets(self) -> Mapping[str, Outlet]:
+        """Where results are taken, by the names of their queries."""
         return {self.name: self.graph.outlet}
 
     def _plans(self) -> Iterable[Node]:

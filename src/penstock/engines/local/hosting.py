@@ -383,10 +383,10 @@ class Hosting(Entrances, Generic[Out]):
     def statistics(self, query: str | None = None) -> GraphStatistics:
         """What is known of every operator, arc and result, or those of a query; an element may be under way."""
         with self._gate.alone(), at_rest(self.lanes.values()):
-            return statistics_of(self.graph, self._outlets(), self._rates, query)
+            return statistics_of(self.graph, self.outlets(), self._rates, query)
 
     @abstractmethod
-    def _outlets(self) -> Mapping[str, Outlet]:
+    def outlets(self) -> Mapping[str, Outlet]:
         """Where results are taken, by the names of their queries."""
 
     def _collect(self) -> list[Out]:

@@ -98,7 +98,8 @@ class SharedExecution(Hosting[Named]):
             raise error
         self.lose(stream, error)
 
-    def _outlets(self) -> Mapping[str, Outlet]:
+    def outlets(self) -> Mapping[str, Outlet]:
+        """Where results are taken, by the names of their queries."""
         return self.graph.outlets
 
     def _plans(self) -> Iterable[Node]:

@@ -1,6 +1,6 @@
 """What it costs that operators are timed and elements traced: with the sample and without, in turn, in one process.
 
-`python benchmarks/statistics.py [rounds]`. The cases are those of `benchmarks/executor.py`. Every round runs each case
+`python benchmarks/sampling.py [rounds]`. The cases are those of `benchmarks/executor.py`. Every round runs each case
 with the clocks of the host and without any, on fresh graphs, the order changing from round to round, with garbage
 collection off while it is timed. Printed is the median of the ratios of the rounds, each of two runs side by side, and
 what asking for the statistics takes. What counting alone costs (rows, what waits at most) is there in both: for that,
