@@ -338,3 +338,43 @@ def test_a_rule_for_break_nodes_that_there_is_not() -> None:
     assert (told.value.what, told.value.where) == ("There is no such rule for break nodes.", "flow")
     assert (told.value.got, told.value.hint) == ("'greedy'", "'chain', or None")
     run.wait()
+
+
+def test_a_hundred_queries_that_come_and_go_lose_and_repeat_nothing_for_the_others() -> None:
+    tap = Tap()
+    flow = pk.Flow().stream("s", tap, time="t", schema="t bigint, k bigint, v bigint")
+    stays: dict[str, list[Any]] = {"rows": [], "windows": []}
+    rows = flow.query("SELECT t, v + 1 AS w FROM s WHERE k <> 3", name="rows")
+    windows = flow.query("SELECT k, sum(v) AS n [RANGE 50, SLIDE 50, WA t] FROM s GROUP BY k", name="windows")
+    run = flow.start({rows: stays["rows"], windows: stays["windows"]})
+    texts = (
+        "SELECT t, v FROM s WHERE k = {0}",
+        "SELECT t, v + 1 AS w FROM s WHERE k <> 3",
+        "SELECT k, sum(v) AS n, max(v) AS m [RANGE 50, SLIDE 50, WA t] FROM s WHERE v > {0} GROUP BY k",
+    )
+    given = [{"t": t, "k": t % 5, "v": t * 7 % 11} for t in range(2000)]
+    fed = 0
+
+    def feed() -> None:
+        nonlocal fed
+        tap.items.extend(given[fed : fed + 10])
+        fed += 10
+
+    for number in range(100):
+        feed()
+        run.add(flow.query(texts[number % 3].format(number), name=f"guest{number}"), [])
+        if number % 7 == 0:
+            run.use(STRATEGIES[number % 4])
+        feed()
+        if number % 2:
+            run.process_available()
+        run.remove(f"guest{number}")
+    tap.items.append(pk.END)
+    run.wait()
+    assert [row["t"] for row in stays["rows"]] == [row["t"] for row in given if row["k"] != 3]
+    due: dict[tuple[int, int], int] = {}
+    for row in given:
+        due[row["t"] // 50, row["k"]] = due.get((row["t"] // 50, row["k"]), 0) + row["v"]
+    assert len(stays["windows"]) == len(due)
+    assert {(row["window_start"] // 50, row["k"]): row["n"] for row in stays["windows"]} == due
+    assert len(run.execution.graph.nodes) <= 6, "what only guests needed has left"

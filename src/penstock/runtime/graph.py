@@ -121,7 +121,8 @@ class Graph:
     def tabulate(self) -> None:
         """Make the rows of the table that are not up to date since the graph has changed."""
         if self.executor.unsettled & STALE and not (self._is_uniform and self.executor.patch(self.strategy)):
-            self.executor.install(self.nodes, self._strategies())
+            strategies = self._strategies()
+            self.executor.install(table_of(self.nodes, strategies), strategies)
 
     @property
     def _is_uniform(self) -> bool:

@@ -97,9 +97,9 @@ class InstalledTable:
             self._touched.discard(node)
         self.slopes.pop(node, None)
 
-    def install(self, nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> None:
-        """Make the table of a graph; what is under way goes on by it."""
-        table = self.table = table_of(nodes, strategy)
+    def install(self, table: Table, strategy: Callable[[GraphNode], Strategy]) -> None:
+        """Run by the table of the graph; what is under way goes on by it."""
+        self.table = table
         several: dict[GraphNode, list[Arc]] = {}
         for row in table.rows:
             if isinstance(row.state, Fork):

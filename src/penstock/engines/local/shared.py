@@ -6,6 +6,7 @@ name of its query.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -74,6 +75,8 @@ class SharedExecution(Hosting[Named]):
         """Who is told that the source of a stream has failed, and may raise that; without it the run fails."""
         self.plans: dict[str, Node] = {}
         self.planned: dict[str, Physical] = {}
+        self._changing = threading.RLock()
+        """Held while the graph changes, or must not."""
         self.weights: dict[str, float] = {}
         """Of queries that have more or less than others of the time of a run."""
         self._schemas = [stream.schema for stream in catalog.streams.values()]
@@ -124,7 +127,7 @@ class SharedExecution(Hosting[Named]):
             check(plan, "in-process", SUPPORT)
             _check_alone(plan)
         planned = {name: in_process(read_through(plan), self.builder.catalog) for name, plan in plans.items()}
-        with self._alone():
+        with self._changing, self._alone():
             fresh = [source for plan in plans.values() for source in _sources(plan)]
             reading = self._to_read(fresh, openers or {})
             outlets = self.graph.add(planned)
@@ -167,7 +170,7 @@ class SharedExecution(Hosting[Named]):
             raise StreamError(
                 "There is no such query running.", got=str(name)[:200], hint=f"running: {', '.join(self.plans) or '-'}"
             )
-        with self._alone():
+        with self._changing, self._alone():
             left = self.graph.outlets[name].drain()
             self.graph.remove(name)
             del self.plans[name], self.planned[name]
@@ -227,7 +230,7 @@ class SharedExecution(Hosting[Named]):
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same queries; nothing may have been fed before."""
-        with self._alone():
+        with self._changing, self._alone():
             if self._reads or self.lanes or self._pulling is not None:
                 raise StreamError("Rows were fed already.", where=self.label, hint="restore before anything is fed")
             self.graph = restored(self.graph, snapshot, self.plans, self.planned)
@@ -236,13 +239,15 @@ class SharedExecution(Hosting[Named]):
 
     def use(self, strategy: Strategy, query: str | None = None) -> None:
         """Run by another strategy from here on, all queries or one; what is under way goes on by it."""
-        with self._gate.alone(), at_rest(self.lanes.values()):
-            self.graph.use(strategy, query)
-            self._renew_lanes()
+        with self._changing:
+            table = self.graph.table_by(strategy, query)  # which takes longer than anybody should have to wait
+            with self._gate.alone(), at_rest(self.lanes.values()):
+                self.graph.use(strategy, query, table)
+                self._renew_lanes()
 
     def break_after(self, state: str, *, broken: bool = True) -> None:
         """Put a virtual break node behind an operator, by its name in the table, or take it away."""
-        with self._gate.alone(), at_rest(self.lanes.values()):
+        with self._changing, self._gate.alone(), at_rest(self.lanes.values()):
             names = {name: node for node, name in self.graph.table.names().items() if not isinstance(node, Fork)}
             node = names.get(state) if isinstance(state, str) else None
             if node is None or not _is_taken(node):
@@ -258,7 +263,7 @@ class SharedExecution(Hosting[Named]):
 
     def place_breaks(self, rule: str | None) -> list[PlacedSegment]:
         """Put break nodes by what was measured so far, or take away those that were put so; the steepest first."""
-        with self._gate.alone(), at_rest(self.lanes.values()):
+        with self._changing, self._gate.alone(), at_rest(self.lanes.values()):
             nodes = self.graph.nodes
             if rule is not None and all(node.processor_seconds is None for node in nodes):
                 raise StreamError(
