@@ -196,8 +196,19 @@ def test_numbers_for_people() -> None:
 ROWS = [{"t": t, "k": t % 2, "v": t} for t in range(40)]
 
 
-def flow_of_two() -> tuple[pk.Flow, Any, Any]:
-    flow = pk.Flow().stream("s", ROWS, time="t").stream("unread", ROWS, time="t")
+class Tap:
+    """A source that gives what there is and is then idle."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def poll(self) -> Any:
+        return self.items.pop(0) if self.items else pk.IDLE
+
+
+def flow_of_two(source: Any = ROWS) -> tuple[pk.Flow, Any, Any]:
+    flow = pk.Flow().stream("s", source, time="t", schema="t bigint, k bigint, v bigint")
+    flow.stream("unread", ROWS, time="t")
     count = flow.query("SELECT k, count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s WHERE v > 3 GROUP BY k", name="count")
     return flow, count, flow.query("SELECT t, v FROM s WHERE v > 3", name='the "rest"')
 
@@ -219,21 +230,20 @@ def test_a_flow_draws_its_queries_as_they_would_run() -> None:
 
 
 def test_a_run_draws_what_runs_with_what_is_known_of_it() -> None:
-    flow, count, rest = flow_of_two()
-    run = flow.start({count: [], rest: []})
-    run.wait()
-    run.break_after("Σ1")
-    found = run.graph()
+    flow, count, rest = flow_of_two(Tap(list(ROWS)))
+    with flow.start({count: [], rest: []}) as run:
+        run.process_available()
+        run.break_after("Σ1")
+        found, own = run.graph(), run.runs["count"].graph()
     (select,) = [box for box in found.boxes if "Select" in box.title]
     assert select.details[1].startswith("40 rows in, 36 out")
     breaks = [line for line in found.lines if line.kind == "break"]
     assert [line.source for line in breaks] == ["Σ1", "Σ1"]
     assert all(line.label.startswith("break") for line in breaks)
     check_nothing_overlaps(found)
-    own = run.runs["count"].graph()
     assert [box.title for box in own.boxes if box.kind == "query"] == ["query count"]
-    alone = count.start([])
-    alone.wait()
+    with flow_of_two(Tap(list(ROWS)))[1].start([]) as alone:
+        pass
     assert alone.graph().boxes[-1].title == "query count"
     bundle = found._repr_mimebundle_()
     assert bundle["image/svg+xml"] == found._repr_svg_() == found.svg
@@ -261,3 +271,15 @@ def test_only_queries_of_the_flow_are_drawn() -> None:
         flow.graph(other)
     assert (told.value.what, told.value.where) == ("Not a query of this flow.", "flow.graph")
     assert told.value.hint == "flow.query('SELECT …')"
+
+
+def test_a_query_that_cannot_share_is_drawn_by_itself() -> None:
+    flow = pk.Flow().stream("s", ROWS, time="t", update_key="k")
+    flow.conflate("q", "s", key="k", windows="lazy")
+    count = flow.query("SELECT k, count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM q GROUP BY k", name="count")
+    found = flow.graph(count)
+    assert [line.label for line in found.lines if line.kind == "queue"] == ["queue"]
+    run = count.start([])
+    run.wait()
+    assert any(line.kind == "queue" for line in run.graph().lines)
+    check_nothing_overlaps(run.graph())

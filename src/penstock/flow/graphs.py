@@ -22,7 +22,7 @@ def graph_of(execution: Hosting[Any], query: str | None = None, *, at_work: bool
 
 
 def graph_of_flow(flow: Flow, queries: Iterable[Any]) -> Picture:
-    """Of queries as they would run together, and of streams that none of them reads."""
+    """Of queries as they would run together, or one by itself, and of streams that none of them reads."""
     if flow.spark is not None:
         raise UnsupportedError(
             "Graphs are drawn of what runs in-process.", where="flow.graph", hint="query.explain() tells Spark's plan"
@@ -33,8 +33,12 @@ def graph_of_flow(flow: Flow, queries: Iterable[Any]) -> Picture:
             raise StreamError(
                 "Not a query of this flow.", where="flow.graph", got=repr(query)[:200], hint="flow.query('SELECT …')"
             )
-    execution = SharedExecution(flow.catalog, {query.name: query.plan for query in wanted})
-    read = {name.lower() for query in wanted for name in execution.streams_of(query.name)}
+    execution: Hosting[Any]
+    if len(wanted) == 1:  # by itself it may run what it could not share
+        execution = wanted[0].execution()
+    else:
+        execution = SharedExecution(flow.catalog, {query.name: query.plan for query in wanted})
+    read = {name.lower() for name in execution.graph.sources}
     drawn = graph_of(execution, at_work=False)
     idle = picture_of_streams(info.name for key, info in flow.catalog.streams.items() if key not in read)
     return Picture((*idle.boxes, *drawn.boxes), drawn.lines)
