@@ -226,7 +226,6 @@ class FlowRun(BackgroundRun[Named]):
             raise StreamError(
                 "There is no such rule for break nodes.", where=self.name, got=repr(rule)[:200], hint="'chain', or None"
             )
-        self._check_at_work()
         return self.execution.place_breaks(rule)
 
     def share(self, weights: Mapping[str, float]) -> None:
