@@ -143,6 +143,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "FlowRun.remove": {"name": "q"},
     "FlowRun.use": {"strategy": "bfs"},
     "FlowRun.break_after": {"state": "σ"},
+    "FlowRun.place_breaks": {"rule": None},
     "FlowRun.share": {"weights": {"q": 2}},
     "FlowRun.cut_off": {"name": "q"},
     "FlowRun.punctuate": {"stream": "s", "bound": 5},

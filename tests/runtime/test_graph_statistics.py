@@ -12,6 +12,7 @@ import pytest
 
 import penstock as pk
 from penstock.engines.local.shared import SharedExecution
+from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.operators.state import MemoryPages
 from penstock.runtime.arcs import QueuedArc, size_of
@@ -209,6 +210,15 @@ def test_statistics_are_tables_as_well() -> None:
     assert found["Σ2"].rows_in == 5
     with pytest.raises(KeyError, match="Σ9"):
         found["Σ9"]
+
+
+def test_statistics_are_asked_for_by_the_name_of_a_query() -> None:
+    bench = Bench(CHAIN, "SELECT ts, v FROM s")
+    assert [each.query for each in bench.run.statistics("q1").results] == ["q1"]
+    assert bench.run.statistics("gone").operators == ()
+    with pytest.raises(StreamError) as told:
+        bench.run.statistics(5)  # type: ignore[arg-type]
+    assert (told.value.what, told.value.got) == ("The name of a query is a text.", "5")
 
 
 @pytest.mark.parametrize("kind", ["query", "flow"])

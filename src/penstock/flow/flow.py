@@ -12,7 +12,7 @@ print(q.collect())
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -354,13 +354,13 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         """
         return make_script(self, text, {} if sources is None else sources, {} if sinks is None else sinks)
 
-    def graph(self, *queries: Query) -> Picture:
-        """The graph that these queries would be together, as `start` runs them; without any, all that somebody has.
+    def graph(self, queries: Query | Iterable[Query] | None = None) -> Picture:
+        """The graph that queries would be together, as `start` runs them: one, several, or all that somebody has.
 
         A notebook shows it as a drawing, `print` as trees; it has `svg`, `mermaid`, `dot`, `json` and `text`.
         `run.graph()` draws what runs, with what is known of it.
         """
-        return graph_of_flow(self, queries or list(self._made.values()))
+        return graph_of_flow(self, list(self._made.values()) if queries is None else queries)
 
     @contextmanager
     def _as_a_whole(self) -> Iterator[None]:

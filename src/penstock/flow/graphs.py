@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.engines.local.hosting import Hosting
 from penstock.engines.local.shared import SharedExecution
 from penstock.errors import StreamError, UnsupportedError
+from penstock.flow.query import Query
 from penstock.monitor.of_graph import picture_of, picture_of_streams
 from penstock.monitor.picture import Picture
 
@@ -21,15 +21,15 @@ def graph_of(execution: Hosting[Any], query: str | None = None, *, at_work: bool
         return picture_of(execution.graph, execution.outlets(), execution.statistics(query), at_work=at_work)
 
 
-def graph_of_flow(flow: Flow, queries: Iterable[Any]) -> Picture:
+def graph_of_flow(flow: Flow, queries: object) -> Picture:
     """Of queries as they would run together, or one by itself, and of streams that none of them reads."""
     if flow.spark is not None:
         raise UnsupportedError(
             "Graphs are drawn of what runs in-process.", where="flow.graph", hint="query.explain() tells Spark's plan"
         )
-    wanted = list(queries)
+    wanted: list[Any] = list(queries) if isinstance(queries, list | tuple | set | dict) else [queries]
     for query in wanted:
-        if getattr(query, "catalog", None) is not flow.catalog:
+        if not isinstance(query, Query) or query.catalog is not flow.catalog:
             raise StreamError(
                 "Not a query of this flow.", where="flow.graph", got=repr(query)[:200], hint="flow.query('SELECT …')"
             )

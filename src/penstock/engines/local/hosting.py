@@ -382,6 +382,8 @@ class Hosting(Entrances, Generic[Out]):
 
     def statistics(self, query: str | None = None) -> GraphStatistics:
         """What is known of every operator, arc and result, or those of a query; an element may be under way."""
+        if query is not None and not isinstance(query, str):
+            raise StreamError("The name of a query is a text.", where="statistics", got=repr(query)[:200])
         with self._gate.alone(), at_rest(self.lanes.values()):
             return statistics_of(self.graph, self.outlets(), self._rates, query)
 
