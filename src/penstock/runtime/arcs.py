@@ -173,7 +173,7 @@ class Arc:
 
     def mark(self, trace: Trace, now: float) -> None:
         """The next element that is given is traced, unless one of another cause waits: of one cause the last counts."""
-        if self.marked < 0 or self.trace is trace:
+        if self.marked < self.head or self.trace is trace:  # a mark behind the head was on a promise that went past
             self.marked = self.noticed = self.producer.buffer.end
             self.since, self.trace = now, trace
 

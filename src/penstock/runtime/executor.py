@@ -255,8 +255,13 @@ class Executor(InstalledTable):
         if node.ets_of != self.number:
             node.ets, node.ets_of = ets_arcs(node), self.number
         ets = node.ets
-        if ets is None or not (node.part.is_clear or ets.is_clear) or not ets.carry(promise):
+        if ets is None or not (node.part.is_clear or ets.is_clear):
             return None
+        trace = node.giving
+        if not ets.carry(promise, trace):
+            return None
+        if trace is not None:
+            node.giving = None
         return ets
 
     def _landed(self, ets: EtsArcs) -> bool:

@@ -14,7 +14,7 @@ from penstock.model.time import MIN_TICK
 from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.plan.node import Node
 from penstock.runtime.arcs import Arc, Buffer, Given, Outlet, size_of
-from penstock.runtime.sampling import FORCED, NEVER, UNIT, Arrivals, Clocks, Meter, Trace, stands_still
+from penstock.runtime.sampling import FORCED, NEVER, UNIT, Clocks, Meter, Trace, stands_still
 
 if TYPE_CHECKING:
     from penstock.runtime.ets_arcs import EtsArcs
@@ -72,12 +72,8 @@ class GraphNode:
     meter: Meter = field(default_factory=lambda: Meter(Clocks()))
     due: int = NEVER
     """So many units of work until an element is timed."""
-    taking: Trace | None = None
-    """To what the element goes back that is taken now, if it is traced."""
     giving: Trace | None = None
-    """The same of what is given now."""
-    arrivals: Arrivals = field(default_factory=lambda: Arrivals(Clocks()))
-    """Of what comes in from outside. (With more than thirty attributes, access to all of them is slower.)"""
+    """To what goes back that is given now, if it is traced."""
 
     # Its row of the state table (`runtime.executor`)
 
@@ -148,7 +144,7 @@ class GraphNode:
         if self.inbox:
             element = self.inbox.popleft()
             if self.is_traced(element):
-                self.follow(Trace(self.arrivals.since))
+                self.follow(Trace(self.meter.arrivals.since))
             self.given = iter(self.take_in(0, element))
             return True
         waiting = [arc for arc in self.inputs if arc.unread]
@@ -184,13 +180,13 @@ class GraphNode:
 
     def _measured(self, port: int, element: Given, units: int) -> Outputs:
         """The same for an element that is timed, or traced."""
-        if self.taking is not None:
+        if self.meter.taking is not None:
             self.due += FORCED
         hits = 0
         while self.due <= 0:
             self.due += self.meter.points.gap()
             hits += 1
-        trace, self.taking = self.taking, None
+        trace, self.meter.taking = self.meter.taking, None
         return self._observed(port, element, units, hits, trace)
 
     def _observed(self, port: int, element: Given, units: int, hits: int, trace: Trace | None) -> Iterator[Output]:
@@ -226,21 +222,21 @@ class GraphNode:
     def come_together(self, elements: Sequence[Given], now: float) -> None:
         """These have come from outside, and wait."""
         self.inbox.extend(elements)
-        self.arrivals.wait(len(self.inbox), sum(map(size_of, self.inbox)), now)
+        self.meter.arrivals.wait(len(self.inbox), sum(map(size_of, self.inbox)), now)
 
     def is_traced(self, element: Given) -> bool:
         """Whether an element that comes in from outside is one of those that are traced."""
-        return self.arrivals.is_traced(1 + (size_of(element) >> UNIT))
+        return self.meter.arrivals.is_traced(1 + (size_of(element) >> UNIT))
 
     def follow(self, trace: Trace) -> None:
         """The next element that it takes is traced."""
-        if self.taking is None:
+        if self.meter.taking is None:
             self.due -= FORCED
-        self.taking = trace
+        self.meter.taking = trace
 
     def measure(self, clocks: Clocks) -> None:
         """From now on a sample of what it takes is timed, and of what comes in traced."""
-        self.meter, self.arrivals = Meter(clocks), Arrivals(clocks)
+        self.meter = Meter(clocks)
         self.due = 1 if clocks.processor is not None else NEVER
 
     def count_in(self, element: Given) -> None:

@@ -195,7 +195,7 @@ def _of_operator(
 def _of_entrance(node: GraphNode, state: str) -> ArcStatistics:
     """What a live source has given, or somebody at once, and was not taken yet."""
     rows = sum(map(size_of, node.inbox))
-    peak, peak_rows = node.arrivals.peak, node.arrivals.peak_rows
+    peak, peak_rows = node.meter.arrivals.peak, node.meter.arrivals.peak_rows
     return ArcStatistics(str(node.stream), state, 0, "entrance", len(node.inbox), rows, peak, peak_rows, None, None, 0)
 
 

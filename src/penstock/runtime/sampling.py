@@ -157,12 +157,16 @@ class Arrivals:
 class Meter:
     """What is known of the time that an operator takes."""
 
-    __slots__ = ("clocks", "lane_hits", "lane_rows", "lane_seconds", "points", "weighed")
+    __slots__ = ("arrivals", "clocks", "lane_hits", "lane_rows", "lane_seconds", "points", "taking", "weighed")
 
     def __init__(self, clocks: Clocks) -> None:
         """Nothing yet."""
         self.clocks = clocks
         self.points = Points(clocks.every)
+        self.arrivals = Arrivals(clocks)
+        """Of what comes in from outside."""
+        self.taking: Trace | None = None
+        """To what the element goes back that is taken now, if it is traced."""
         self.weighed = 0.0
         """Seconds by unit, summed over the points that hit."""
         self.lane_rows = self.lane_hits = 0
