@@ -298,3 +298,83 @@ def test_what_is_wrong_with_held_results_is_told() -> None:
     error = told.value
     assert error.what == "The run itself writes to this sink, and cannot leave it."
     assert (error.where, error.hint) == ("query n", "flow.start(…, max_held=1000) writes to sinks beside the run")
+
+
+def test_break_nodes_are_placed_while_a_flow_runs() -> None:
+    taps = {"s": Tap(), "r": Tap()}
+    flow = pk.Flow()
+    for name, tap in taps.items():
+        flow.stream(name, tap, time="t", schema="t bigint, k bigint")
+    flow.function("slowly", lambda value: sum(range(2000)) * 0 + value, "bigint")
+    found: dict[str, list[Any]] = {"s": [], "r": []}
+    queries = {flow.query(f"SELECT t, slowly(k) AS w FROM {n} WHERE k % 3 = 0", name=n): found[n] for n in taps}
+    run = flow.start(queries)
+    for round_ in range(4):
+        for tap in taps.values():
+            tap.items += [{"t": 100 * round_ + at, "k": at} for at in range(60)]
+        run.process_available()
+        if round_ == 0:
+            placed = run.place_breaks()
+            assert [each.slope for each in placed] == sorted([each.slope for each in placed], reverse=True)
+            assert {each.operators for each in placed} == {("σ1", "Σ1"), ("σ2", "Σ2"), ("Σ3",), ("Σ4",)}
+            assert [arc.kind for arc in run.statistics().arcs].count("break") == 2
+            assert "DFS-Source-Sink" in run.table()
+        elif round_ == 2:
+            assert run.place_breaks(None) == []
+            assert "DFS-Source-Sink" not in run.table()
+    for tap in taps.values():
+        tap.items.append(pk.END)
+    run.wait()
+    for rows in found.values():
+        assert [row["t"] for row in rows] == [100 * round_ + at for round_ in range(4) for at in range(0, 60, 3)]
+    assert run.progress.counts.unaccounted == 0
+
+
+def test_a_rule_for_break_nodes_that_there_is_not() -> None:
+    flow = pk.Flow().stream("s", [{"t": 1}], time="t")
+    run = flow.start({flow.query("SELECT t FROM s"): []})
+    with pytest.raises(StreamError) as told:
+        run.place_breaks("greedy")
+    assert (told.value.what, told.value.where) == ("There is no such rule for break nodes.", "flow")
+    assert (told.value.got, told.value.hint) == ("'greedy'", "'chain', or None")
+    run.wait()
+
+
+def test_a_hundred_queries_that_come_and_go_lose_and_repeat_nothing_for_the_others() -> None:
+    tap = Tap()
+    flow = pk.Flow().stream("s", tap, time="t", schema="t bigint, k bigint, v bigint")
+    stays: dict[str, list[Any]] = {"rows": [], "windows": []}
+    rows = flow.query("SELECT t, v + 1 AS w FROM s WHERE k <> 3", name="rows")
+    windows = flow.query("SELECT k, sum(v) AS n [RANGE 50, SLIDE 50, WA t] FROM s GROUP BY k", name="windows")
+    run = flow.start({rows: stays["rows"], windows: stays["windows"]})
+    texts = (
+        "SELECT t, v FROM s WHERE k = {0}",
+        "SELECT t, v + 1 AS w FROM s WHERE k <> 3",
+        "SELECT k, sum(v) AS n, max(v) AS m [RANGE 50, SLIDE 50, WA t] FROM s WHERE v > {0} GROUP BY k",
+    )
+    given = [{"t": t, "k": t % 5, "v": t * 7 % 11} for t in range(2000)]
+    fed = 0
+
+    def feed() -> None:
+        nonlocal fed
+        tap.items.extend(given[fed : fed + 10])
+        fed += 10
+
+    for number in range(100):
+        feed()
+        run.add(flow.query(texts[number % 3].format(number), name=f"guest{number}"), [])
+        if number % 7 == 0:
+            run.use(STRATEGIES[number % 4])
+        feed()
+        if number % 2:
+            run.process_available()
+        run.remove(f"guest{number}")
+    tap.items.append(pk.END)
+    run.wait()
+    assert [row["t"] for row in stays["rows"]] == [row["t"] for row in given if row["k"] != 3]
+    due: dict[tuple[int, int], int] = {}
+    for row in given:
+        due[row["t"] // 50, row["k"]] = due.get((row["t"] // 50, row["k"]), 0) + row["v"]
+    assert len(stays["windows"]) == len(due)
+    assert {(row["window_start"] // 50, row["k"]): row["n"] for row in stays["windows"]} == due
+    assert len(run.execution.graph.nodes) <= 6, "what only guests needed has left"

@@ -22,10 +22,13 @@ from penstock.engines.local.shared import SharedExecution
 from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
-from penstock.runtime.arcs import Given, QueuedArc
+from penstock.plan.useful import EVERY, Useful, useful_below, useful_to_any
+from penstock.runtime.arcs import Arc, Given, QueuedArc
 from penstock.runtime.ets_arcs import EtsArcs
 from penstock.runtime.graph_node import GraphNode
 from penstock.runtime.installed_table import table_of
+from penstock.runtime.sampling import Clocks
+from penstock.runtime.shared_graph import SharedGraph
 from penstock.runtime.state_table import Fork
 from penstock.runtime.strategies import BREADTH_FIRST, DEPTH_FIRST, ROUND_ROBIN, dfs
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
@@ -72,6 +75,8 @@ class Played:
         self.run = SharedExecution(self.flow.catalog)
         executor = self.run.graph.executor
         executor.carried = partial(self.carrying, executor.carried)  # type: ignore[method-assign]
+        if rng is not None:  # every element is timed and traced, and what one run takes is not what another does
+            self.run.graph.measure(Clocks(rng.random, rng.random, every=1))
         for name in "sr":
             self.add(f"SELECT ts, v FROM {name}")
         for number in queries:
@@ -97,6 +102,8 @@ class Played:
         arcs = [arc for node in graph.nodes for arc in node.inputs if not isinstance(arc, QueuedArc)]
         for arc in self.rng.sample(arcs, min(2, len(arcs))):
             arc.is_break = self.rng.random() < 0.5
+        if self.rng.random() < 0.5 and any(node.meter.timed for node in graph.nodes):
+            graph.place_breaks(self.rng.choice(["chain", None]))
         query = self.rng.choice([None, *self.run.plans])
         self.run.use(self.rng.choice(STRATEGIES), query)
 
@@ -152,6 +159,7 @@ class Played:
             else:
                 due[row.state] = [row.rule, [] if row.by is None else [row.by]]
         assert found == due
+        check_useful(graph)
         for node in graph.nodes:
             assert node in node.part.nodes
             assert set(node.arcs) == {*node.forward, *node.outlets, *node.broken}
@@ -185,6 +193,19 @@ class Played:
             self.check_rows()
         self.keep(self.run.close())
         return self.taken
+
+
+def check_useful(graph: SharedGraph) -> None:
+    """Every operator knows which bounds are of use to those who take from it now, whoever came and left."""
+
+    def wanted(node: GraphNode) -> Useful:
+        return useful_to_any([of(arc) for arc in node.arcs])
+
+    def of(arc: Arc) -> Useful:
+        return EVERY if arc.consumer is None else useful_below(arc.consumer.plan, wanted(arc.consumer))
+
+    assert graph._useful == {node: wanted(node) for node in graph.nodes}
+    assert all(arc.useful == of(arc) for node in graph.nodes for arc in node.arcs)
 
 
 @examples(25)

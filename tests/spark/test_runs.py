@@ -65,6 +65,11 @@ def test_what_a_stream_has_not_is_said(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(StreamError, match=r"(?s)counted while it runs.*run\.progress"):
         _ = query.counts
     with query.start(str(tmp_path / "out"), late=lambda frame, number: None) as run:
+        for asked, what in ((run.statistics, "Statistics are of graphs"), (run.graph, "Graphs are drawn of what")):
+            with pytest.raises(UnsupportedError, match=what):
+                asked()
+        with pytest.raises(UnsupportedError, match=r"query\.explain\(\)"):
+            pk.Flow(spark).graph()
         with pytest.raises(UnsupportedError, match="late rows of this run go to a function"):
             _ = run.late
         with pytest.raises(UnsupportedError, match="has no snapshot"):

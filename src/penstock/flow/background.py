@@ -19,6 +19,7 @@ from penstock.engines.local.hosting import Hosting
 from penstock.errors import DeadLetterError, PenstockError, RunError, StreamError, reason_of
 from penstock.flow.destinations import Forward, ResultDestination
 from penstock.flow.estimate_progress import EstimateProgress, estimate_of
+from penstock.flow.graphs import graph_of
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.queue_progress import queue_progress
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
@@ -29,9 +30,11 @@ from penstock.io.sinks import Sink
 from penstock.model.accounts import Counts
 from penstock.model.elements import linear
 from penstock.model.time import END_OF_TIME, Domain
+from penstock.monitor.picture import Picture
 from penstock.plan.nodes import Source
 from penstock.plan.progressing import follows_time
 from penstock.runtime.graph import GraphNode
+from penstock.runtime.graph_statistics import GraphStatistics
 
 Out = TypeVar("Out")
 
@@ -150,6 +153,14 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
             nodes=execution.graph.nodes,
             results=self._results,
         )
+
+    def statistics(self) -> GraphStatistics:
+        """What is known of every operator, arc and result of the graph that runs."""
+        return self.execution.statistics()
+
+    def graph(self) -> Picture:
+        """The graph that runs as a drawing: what is shared, what waits, and its statistics."""
+        return graph_of(self.execution)
 
     def _wait(self, timeout: float | None) -> bool:
         self._not_inside()

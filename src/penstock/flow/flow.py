@@ -13,11 +13,12 @@ print(q.collect())
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from penstock.errors import QueryError, StreamError, UnsupportedError
 from penstock.flow.altering import FlowAltered
@@ -34,6 +35,7 @@ from penstock.flow.declaring import (
 )
 from penstock.flow.drawing import html_text
 from penstock.flow.flow_run import FlowRun, start_together
+from penstock.flow.graphs import graph_of_flow
 from penstock.flow.local import LocalQuery
 from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.query import Query
@@ -66,6 +68,7 @@ from penstock.model.timestamps import (
     check_stamped,
     declared_silence,
 )
+from penstock.monitor.picture import Picture
 from penstock.plan.catalog import Catalog, StreamInfo, closest
 from penstock.runtime.strategies import Strategy
 from penstock.sql.binder import bind
@@ -86,6 +89,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         self._sources: dict[str, Any] = {}
         self._tables: dict[str, Any] = {}
         self._queries = 0
+        self._made: WeakValueDictionary[str, Query] = WeakValueDictionary()
+        """The queries that somebody still has, by name."""
         self.spark = spark
         if spark is not None:
             from penstock.engines.spark.session import check_session
@@ -359,7 +364,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         self._queries += 1
         name = name or f"query_{self._queries}"
         if self.spark is None:
-            return LocalQuery(name, sql, plan, self.catalog, dict(self._sources))
+            made = self._made[name] = LocalQuery(name, sql, plan, self.catalog, dict(self._sources))
+            return made
         from penstock.flow.spark import SparkQuery
 
         return SparkQuery(name, sql, plan, self.catalog, self._sources, self._tables, self.spark, self.path)
@@ -380,6 +386,14 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
             The script: `collect()` gives its result, `start()` runs what it inserts, in the background.
         """
         return make_script(self, text, {} if sources is None else sources, {} if sinks is None else sinks)
+
+    def graph(self, queries: Query | Iterable[Query] | None = None) -> Picture:
+        """The graph that queries would be together, as `start` runs them: one, several, or all that somebody has.
+
+        A notebook shows it as a drawing, `print` as trees; it has `svg`, `mermaid`, `dot`, `json` and `text`.
+        `run.graph()` draws what runs, with what is known of it.
+        """
+        return graph_of_flow(self, list(self._made.values()) if queries is None else queries)
 
     @contextmanager
     def _as_a_whole(self) -> Iterator[None]:

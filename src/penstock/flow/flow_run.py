@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engines.local.shared import Named, SharedExecution
+from penstock.engines.local.shared import Named, PlacedSegment, SharedExecution
 from penstock.errors import PenstockError, StreamError
 from penstock.flow.background import BackgroundRun, as_ours
 from penstock.flow.destinations import Destination, Forward
@@ -225,6 +225,22 @@ class FlowRun(BackgroundRun[Named]):
     def ets_arcs(self) -> str:
         """The ways by which promises go past operators that do nothing with them, a line each."""
         return self.execution.ets_arcs()
+
+    def place_breaks(self, rule: str | None = "chain") -> list[PlacedSegment]:
+        """Put break nodes where Chain would, by the costs and selectivities that were measured so far.
+
+        Between them are segments; of those that have something to do, the one runs that lets go of the most rows a
+        second, so that in a burst as little waits as can be. Asked again, they are placed anew; `None` takes them away.
+        Those that were put by `break_after` stay.
+
+        Returns:
+            The segments, the steepest first: the one that runs before the others.
+        """
+        if rule not in ("chain", None):
+            raise StreamError(
+                "There is no such rule for break nodes.", where=self.name, got=repr(rule)[:200], hint="'chain', or None"
+            )
+        return self.execution.place_breaks(rule)
 
     def share(self, weights: Mapping[str, float]) -> None:
         """Share the time of the run by weights of queries, by name; one that has none weighs 1.

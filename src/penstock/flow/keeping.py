@@ -29,6 +29,10 @@ class Keeping:
 
     def __init__(self, folder: str | os.PathLike[str], every: Any) -> None:
         """`every` is a length of time."""
+        if not isinstance(folder, str | os.PathLike):
+            raise StreamError(
+                "Snapshots are kept in a folder.", got=repr(folder)[:200], hint="snapshots='kept/talkers'"
+            )
         self.every = _length(every)
         self.folder = KeptSnapshots(place_of(folder))
         self.begun_from = None

@@ -80,11 +80,11 @@ class LocalQuery(Query):
         """A fresh run that is fed by hand; `planned` says how its nodes run, if not as `explain` does."""
         if planned is not None and (not isinstance(planned, Physical) or planned.node not in candidates(self.plan)):
             raise StreamError("Not a physical plan of the query.", where=self.name, got=repr(planned)[:200])
-        return LocalExecution(self.plan, self.catalog, planned or self.physical)
+        return LocalExecution(self.plan, self.catalog, planned or self.physical, name=self.name)
 
     def _for_tables(self) -> LocalExecution:
         """A fresh run for somebody who takes rows as tables: they are not cut where punctuation stood among them."""
-        return LocalExecution(self.plan, self.catalog, self.physical, bounds_in_place=False)
+        return LocalExecution(self.plan, self.catalog, self.physical, bounds_in_place=False, name=self.name)
 
     def items(
         self,

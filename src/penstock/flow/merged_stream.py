@@ -38,6 +38,7 @@ from penstock.model.values import canonical_row
 from penstock.operators.merge.base import Input, LogicalMerge, MergeCounts, Misstep
 from penstock.operators.merge.choose import choose
 from penstock.operators.merge.divergence import KEPT, PATIENCE, Divergence, Reaction, Watch
+from penstock.operators.merge.measures import MergeStatistics, measures_alone
 from penstock.operators.merge.options import check_options, check_properties, needs_index
 from penstock.operators.merge.ordered import R2, OrderedMerge
 from penstock.operators.merge.policies import Policy
@@ -341,6 +342,10 @@ class MergedStream:
         """Events that were given up before every input could be compared, since one is too far behind."""
         watch: Watch | Trail | None = getattr(self.merge, "watch", None)
         return 0 if watch is None else watch.unchecked
+
+    def statistics(self) -> MergeStatistics:
+        """What is alive, how far the inputs have come and what has come out, see `MergeStatistics`."""
+        return measures_alone(self.merge)
 
     @property
     def counts(self) -> MergeCounts:

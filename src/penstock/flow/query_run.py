@@ -16,6 +16,7 @@ import pyarrow as pa
 from penstock.errors import PenstockError, UnsupportedError, reason_of
 from penstock.flow.background import as_ours, progress_of
 from penstock.flow.destinations import ResultDestination
+from penstock.flow.graphs import graph_of
 from penstock.flow.local import LocalQuery
 from penstock.flow.queue_progress import path_to, read_current, staleness_of
 from penstock.flow.reading_path import ReadingPath
@@ -26,7 +27,9 @@ from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
 from penstock.model.time import MIN_TICK
+from penstock.monitor.picture import Picture
 from penstock.runtime.graph import GraphNode
+from penstock.runtime.graph_statistics import GraphStatistics
 
 if TYPE_CHECKING:
     from penstock.flow.flow_run import FlowRun
@@ -100,6 +103,14 @@ class QueryRun(Run):
             nodes=self._nodes,
             results=self._results,
         )
+
+    def statistics(self) -> GraphStatistics:
+        """What is known of the operators that the query takes part in, and of its result; nothing once it has left."""
+        return self._flow_run.execution.statistics(self.name)
+
+    def graph(self) -> Picture:
+        """What the query takes part in, as a drawing."""
+        return graph_of(self._flow_run.execution, self.name)
 
     def _hand_on(self, *, wait: bool = True) -> bool:
         """Hand what has come out to the sink, in order, whichever thread calls; a sink that fails ends the query.

@@ -19,6 +19,8 @@ from penstock.flow.drawing import html_table
 from penstock.flow.run_progress import RunProgress
 from penstock.model.elements import is_whole
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.monitor.picture import Picture
+from penstock.runtime.graph_statistics import GraphStatistics
 
 RUNNING, FINISHED, STOPPED, FAILED = "running", "finished", "stopped", "failed"
 LOGGER = logging.getLogger("penstock.run")
@@ -44,6 +46,30 @@ class Run(Awaitable):
     @abstractmethod
     def progress(self) -> RunProgress:
         """Where the rows went so far, how far the streams and the result have come."""
+
+    def statistics(self) -> GraphStatistics:
+        """What is known of every operator, arc and result of a graph that runs in-process.
+
+        How many rows went in and out and at which rate, how long operators take, what waits and for how long, and how
+        many bytes are held: fields (`statistics().operators`), dictionaries (`rows()`) and Arrow tables (`table`,
+        `arc_table`, `result_table`).
+        """
+        raise UnsupportedError(
+            "Statistics are of graphs that run in-process.",
+            where=f"run {self.name}",
+            hint="run.progress.operators has the counts; Spark's own page has the times",
+        )
+
+    def graph(self) -> Picture:
+        """The graph that runs in-process, as a drawing: what is shared, what waits, and its statistics.
+
+        A notebook shows it, `print` gives trees; it has `svg`, `mermaid`, `dot`, `json` and `text`.
+        """
+        raise UnsupportedError(
+            "Graphs are drawn of what runs in-process.",
+            where=f"run {self.name}",
+            hint="query.explain() tells Spark's plan",
+        )
 
     @property
     @abstractmethod

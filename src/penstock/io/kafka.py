@@ -22,7 +22,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from penstock.errors import PenstockError, SourceError, StreamError
-from penstock.io.messages import checked_form
+from penstock.io.messages import checked_form, settings_of
 from penstock.model.conform import as_json
 from penstock.model.elements import is_whole
 from penstock.model.schema import Schema
@@ -104,7 +104,7 @@ def kafka(
         options: further settings of librdkafka's consumer, such as `security.protocol`.
     """
     confluent()
-    return KafkaTopic(servers, topic, value, start, until, dict(options or {}))
+    return KafkaTopic(servers, topic, value, start, until, settings_of(options, f"topic {topic}"[:200]))
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,15 @@ def kafka_sink(
         options: further settings of librdkafka's producer, such as `security.protocol` or `compression.type`.
     """
     confluent()
-    names = (key,) if isinstance(key, str) else tuple(key)
-    return KafkaTarget(servers, topic, names, dict(options or {}))
+    names = (key,) if isinstance(key, str) else key
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise StreamError(
+            "The key of a message is made of columns of the result.",
+            where=f"topic {topic}"[:200],
+            got=repr(key)[:200],
+            hint="key='user', or key=['user', 'page']",
+        )
+    return KafkaTarget(servers, topic, tuple(names), settings_of(options, f"topic {topic}"[:200]))
 
 
 class KafkaSink:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -122,3 +122,17 @@ def checked_form(value: object, where: str, column: str) -> str:
 def told_columns(schema: Schema, known: Sequence[str]) -> dict[str, str]:
     """The columns of a schema that the broker tells, with their types."""
     return {f.name: str(f.type) for f in schema.fields if f.name in known}
+
+
+def settings_of(options: object, where: str) -> dict[str, Any]:
+    """Further settings of a client."""
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise StreamError(
+            "Settings of a client are given by their names.",
+            where=where,
+            got=repr(options)[:200],
+            hint="options={'client.id': 'talkers'}",
+        )
+    return dict(options)

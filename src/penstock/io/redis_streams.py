@@ -25,7 +25,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from penstock.errors import CheckpointError, SourceError, StreamError
-from penstock.io.messages import Messages, told_columns
+from penstock.io.messages import Messages, settings_of, told_columns
 from penstock.model.conform import as_json
 from penstock.model.schema import Schema
 from penstock.runtime.polled import END, IDLE
@@ -97,7 +97,7 @@ def redis(
         options: further settings of the client, as of `redis.Redis.from_url`.
     """
     package()
-    return RedisStream(url, stream, json, start, until, dict(options or {}))
+    return RedisStream(url, stream, json, start, until, settings_of(options, f"stream {stream}"[:200]))
 
 
 class RedisReader:
@@ -218,7 +218,7 @@ def redis_sink(url: str, stream: str, *, options: Mapping[str, Any] | None = Non
         options: further settings of the client, as of `redis.Redis.from_url`.
     """
     package()
-    return RedisTarget(url, stream, dict(options or {}))
+    return RedisTarget(url, stream, settings_of(options, f"stream {stream}"[:200]))
 
 
 class RedisSink:

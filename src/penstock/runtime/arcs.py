@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.model.batch import Batch
@@ -25,6 +26,7 @@ from penstock.model.time import MIN_TICK
 from penstock.operators.queues.conflate import ConflateOperator
 from penstock.plan.useful import EVERY, Useful
 from penstock.runtime.pacing import Pacing
+from penstock.runtime.sampling import Trace, Waits
 
 if TYPE_CHECKING:
     from penstock.runtime.graph_node import GraphNode
@@ -33,6 +35,13 @@ Given = Batch | Punctuation | Interleaved
 """What goes from operator to operator."""
 Result = Batch | Punctuation
 """What is taken from an outlet."""
+
+
+def size_of(element: Given) -> int:
+    """How many rows an element has."""
+    if isinstance(element, Batch):
+        return len(element)
+    return element.size if isinstance(element, Interleaved) else 0
 
 
 class Buffer:
@@ -61,7 +70,10 @@ class Buffer:
 class Arc:
     """A head on a producer's buffer; `consumer` takes it on a port, or whoever asks if it has none."""
 
-    __slots__ = ("consumer", "head", "is_break", "is_told", "needed", "port", "producer", "register", "useful")
+    __slots__ = (
+        "consumer", "counted", "head", "is_break", "is_told", "marked", "needed", "noticed", "peak", "peak_rows",
+        "port", "producer", "register", "rows", "since", "trace", "useful", "waits",
+    )  # fmt: skip
 
     def __init__(self, producer: GraphNode, consumer: GraphNode | None = None, port: int = 0) -> None:
         """It begins with what is given from now on."""
@@ -77,6 +89,18 @@ class Arc:
         """The bounds that the consumer can use."""
         self.is_break = False
         """Whether it is a break node: what is given waits until the scheduler comes to the part behind it."""
+        self.counted = self.head
+        """The number up to which `rows` counts what it has not taken."""
+        self.rows = self.peak = self.peak_rows = 0
+        """How many rows of these wait; how many elements, and rows, waited at most."""
+        self.marked = -1
+        """The number of an element that is traced; since when it waits, and by what it was caused."""
+        self.since = 0.0
+        self.trace: Trace | None = None
+        self.noticed = -1
+        """The last number that is counted or marked."""
+        self.waits = Waits()
+        """How long elements waited, of those that were traced; of an outlet, from the entry of their last cause."""
         producer.arcs.append(self)
 
     @property
@@ -93,26 +117,75 @@ class Arc:
         """The next element; it is forgotten if this was the last head to pass it."""
         producer = self.producer
         buffer = producer.buffer
+        elements = buffer.elements
         number = self.head
-        element = buffer.elements[number - buffer.start]
+        place = number - buffer.start
+        if len(elements) - place > 1:
+            self.count()
+        element = elements[place]
         self.head = number + 1
-        if number == buffer.start:
+        if number <= self.noticed:
+            if number < self.counted:
+                self.rows -= size_of(element)
+            if number == self.marked:
+                self.arrived()
+        if not place:
             arcs = producer.arcs
-            buffer.forget(self.head if len(arcs) == 1 else min([arc.head for arc in arcs]))
+            if len(arcs) == 1:
+                elements.popleft()
+                buffer.start = number + 1
+            else:
+                buffer.forget(min([arc.head for arc in arcs]))
         if not isinstance(element, Batch):
             self.hear(element.said if isinstance(element, Interleaved) else (element,))
         return element
 
     def _take_all(self) -> list[Given]:
-        """All elements that it has not taken, at once where nobody else takes them."""
+        """All elements that it has not taken, at once."""
         producer, buffer = self.producer, self.producer.buffer
-        if len(producer.arcs) > 1 or self.head > buffer.start:
-            return [self.take() for _ in range(self.unread)]
-        taken = list(buffer.elements)
-        buffer.elements.clear()
-        buffer.start = self.head = buffer.start + len(taken)
-        self.hear([element for element in taken if isinstance(element, Punctuation)])
+        if not self.unread:
+            return []
+        self.count()
+        if self.marked >= 0:
+            self.arrived()
+        self.rows = 0
+        taken = list(islice(buffer.elements, self.head - buffer.start, None))
+        self.head = buffer.end
+        buffer.forget(min([arc.head for arc in producer.arcs]))
+        for element in taken:
+            if not isinstance(element, Batch):
+                self.hear(element.said if isinstance(element, Interleaved) else (element,))
         return taken
+
+    # What is measured
+
+    def count(self) -> None:
+        """Look at what waits; each element is looked at once."""
+        buffer = self.producer.buffer
+        end = buffer.end
+        fresh = end - max(self.counted, self.head)
+        if fresh <= 0:
+            return
+        self.rows += sum(map(size_of, islice(reversed(buffer.elements), fresh)))
+        self.counted, self.noticed = end, max(end - 1, self.noticed)
+        self.peak = max(self.peak, end - self.head)
+        self.peak_rows = max(self.peak_rows, self.rows)
+
+    def mark(self, trace: Trace, now: float) -> None:
+        """The next element that is given is traced, unless one of another cause waits: of one cause the last counts."""
+        if self.marked < self.head or self.trace is trace:  # a mark behind the head was on a promise that went past
+            self.marked = self.noticed = self.producer.buffer.end
+            self.since, self.trace = now, trace
+
+    def arrived(self) -> None:
+        """What was traced is taken."""
+        self._waited_since(self.since)
+        if self.consumer is not None and self.trace is not None:
+            self.consumer.follow(self.trace)
+
+    def _waited_since(self, began: float) -> None:
+        self.marked = -1
+        self.waits.take(self.producer.meter.clocks.stopwatch() - began)
 
     def hear(self, said: Sequence[Punctuation]) -> None:
         """Keep the bound that was promised last."""
@@ -151,6 +224,10 @@ class QueuedArc(Arc):
         assert isinstance(operator, ConflateOperator)
         return operator
 
+    def arrived(self) -> None:
+        """What was traced is in the queue, which has a measure of its own: staleness."""
+        self._waited_since(self.since)
+
     def take_up(self, now: int) -> None:
         """Put what was given into the queue."""
         assert self.consumer is not None
@@ -172,6 +249,11 @@ class Outlet(Arc):
         self.name, self.complete_from = name, complete_from
         self.is_passed = complete_from == MIN_TICK
         """Whether nothing before that can come any more."""
+
+    def arrived(self) -> None:
+        """A result whose last cause was traced is taken."""
+        assert self.trace is not None
+        self._waited_since(self.trace.entered)
 
     def drain(self) -> list[Result]:
         """What has come since the last time, without results that may not be complete."""

@@ -27,6 +27,7 @@ from penstock.operators.operator import AS_IT_IS, Carry
 if TYPE_CHECKING:
     from penstock.runtime.arcs import Arc
     from penstock.runtime.graph_node import GraphNode
+    from penstock.runtime.sampling import Trace
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,11 @@ class EtsArcs:
         """Whether nothing waits on the way."""
         return all(each.node.given is None and not each.arc.unread for each in self.passed)
 
-    def carry(self, promise: Punctuation) -> bool:
-        """Put a promise that was given where it comes to; False, and nothing is done, where it cannot go so."""
+    def carry(self, promise: Punctuation, trace: Trace | None = None) -> bool:
+        """Put a promise that was given where it comes to; False, and nothing is done, where it cannot go so.
+
+        A `trace` that it has goes with it.
+        """
         bounds = promise.bounds
         if len(bounds) > 1 or promise.constants or bounds[0][0] != self._time:
             return False
@@ -99,6 +103,7 @@ class EtsArcs:
         for landing in self.landings:
             value = bound if reached is None else reached[landing.at]
             said = promise if value == bound and landing.time == self._time else linear(landing.time, value)
+            landing.node.giving = trace
             landing.node.hold(said)
             for arc in landing.passed_by:
                 arc.head += 1

@@ -95,14 +95,22 @@ class Executor(InstalledTable):
         return iter(())
 
     def _next(self) -> Part:
-        part = self._ready.popleft()
+        if self.slopes:
+            part = max(self._ready, key=lambda each: each.slope)
+            self._ready.remove(part)
+        else:
+            part = self._ready.popleft()
         part.is_ready = False
         return part
 
     def _work(self, part: Part) -> Iterator[None]:
-        """Run a part, then the others that have something to do, until none has."""
+        """Run a part, then the others that have something to do, until none has.
+
+        Where parts are ranked a part takes one element that waits, with a halt after it; then the steepest is next.
+        """
         while True:
             path, woken = part.path, part.woken
+            part.is_spent = False
             if not part.is_compiled:
                 yield from self._interpreted(part)
                 path, woken = NOTHING
@@ -145,8 +153,13 @@ class Executor(InstalledTable):
                         yield
                         if part.is_retired:
                             break
-            if part.is_compiled and not part.is_retired:
+            if part.is_compiled and not (part.is_retired or part.woken):
                 part.is_clear = True
+            if self.slopes and (woken or self._ready):
+                if woken and not (part.is_retired or part.is_ready):
+                    part.is_ready = True
+                    self._ready.append(part)
+                yield
             if not self._ready:
                 break
             part = self._next()
@@ -154,10 +167,13 @@ class Executor(InstalledTable):
 
     def _entered(self, part: Part) -> bool:
         """Come to the next operator that was woken, if it still has something to do."""
+        if part.is_spent:
+            return False
         woken = part.woken
         while woken:
             node = woken[0]
             if node.given is not None or node.draw():
+                part.is_spent = bool(self.slopes)
                 part.path.append(node)
                 part.path.extend(node.backward)
                 return True
@@ -239,8 +255,13 @@ class Executor(InstalledTable):
         if node.ets_of != self.number:
             node.ets, node.ets_of = ets_arcs(node), self.number
         ets = node.ets
-        if ets is None or not (node.part.is_clear or ets.is_clear) or not ets.carry(promise):
+        if ets is None or not (node.part.is_clear or ets.is_clear):
             return None
+        trace = node.giving
+        if not ets.carry(promise, trace):
+            return None
+        if trace is not None:
+            node.giving = None
         return ets
 
     def _landed(self, ets: EtsArcs) -> bool:
@@ -265,5 +286,6 @@ class Executor(InstalledTable):
             if isinstance(arc, QueuedArc):
                 arc.take_up(self.clock())
             else:
+                arc.count()
                 self.wake(arc.consumer)
         return bool(outlets)

@@ -30,6 +30,7 @@ from penstock.plan.planner import MARKED
 from penstock.plan.repeated import repeated
 from penstock.runtime.arcs import Arc, Given, Outlet, QueuedArc, Result
 from penstock.runtime.builder import Builder
+from penstock.runtime.chain import Segment, breaks_between, segments_of
 from penstock.runtime.executor import Executor
 from penstock.runtime.graph_node import GraphNode, Statistics
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
@@ -37,6 +38,7 @@ from penstock.runtime.installed_table import STALE, Table, table_of
 from penstock.runtime.kept_positions import kept_positions
 from penstock.runtime.marked_growing import grown_over_windows
 from penstock.runtime.pacing import Pacing
+from penstock.runtime.sampling import Clocks, Trace
 from penstock.runtime.strategies import DEPTH_FIRST, Strategy
 from penstock.runtime.taking_up import check_snapshot
 
@@ -67,6 +69,10 @@ class Graph:
         """Of all operators that have none of their own."""
         self._is_broken = False
         """Whether somebody has put a break node."""
+        self._placed: list[Arc] = []
+        """The break nodes that were put by what was measured."""
+        self.clocks = Clocks()
+        """By which it is measured how long operators take and elements wait."""
         self.executor = Executor(self.reject, lambda: self.clock())  # noqa: PLW0108 - whichever is the clock then
 
     def _add(self, planned: Physical, operator: Operator, identity: str) -> GraphNode:
@@ -75,6 +81,7 @@ class Graph:
         if not node.takes_revisions and not all(i.properties.insert_only for i in node.inputs):
             raise InternalError("An operator that takes inserts only would be given revisions.", where=node.label)
         made = GraphNode(node, operator, identity, how=planned.how)
+        made.measure(self.clocks)
         self.nodes.append(made)
         self.executor.touch(made)
         if isinstance(node, Source):
@@ -83,6 +90,12 @@ class Graph:
             # A reading that judges rows by their time speaks for the stream before one that only numbers them.
             readings.insert(0 if not node.by_arrival else len(readings), made)
         return made
+
+    def measure(self, clocks: Clocks) -> None:
+        """Measure by these clocks from now on, and anew."""
+        self.clocks = clocks
+        for node in self.nodes:
+            node.measure(clocks)
 
     def join(self, producer: GraphNode, consumer: GraphNode, port: int) -> None:
         """An arc between two nodes; into a conflate, one with a queue."""
@@ -109,7 +122,8 @@ class Graph:
     def tabulate(self) -> None:
         """Make the rows of the table that are not up to date since the graph has changed."""
         if self.executor.unsettled & STALE and not (self._is_uniform and self.executor.patch(self.strategy)):
-            self.executor.install(self.nodes, self._strategies())
+            strategies = self._strategies()
+            self.executor.install(table_of(self.nodes, strategies), strategies)
 
     @property
     def _is_uniform(self) -> bool:
@@ -134,6 +148,35 @@ class Graph:
         self._is_broken = any(arc.is_break for each in self.nodes for arc in each.arcs)
         self.executor.forget()
         self.tabulate()
+
+    def place_breaks(self, rule: str | None) -> list[Segment]:
+        """Put break nodes by what was measured, in place of those that were put so before; without a rule, take these.
+
+        `chain` is the only rule; the segments, between which the break nodes stand and of which the steepest that has
+        something to do is run.
+        """
+        for arc in self._placed:
+            arc.is_break = False
+        found = [] if rule is None else segments_of(self.nodes)
+        self._placed = breaks_between(found)
+        for arc in self._placed:
+            arc.is_break = True
+        self.executor.slopes = {node: segment.slope for segment in found for node in segment.operators}
+        self._is_broken = any(arc.is_break for each in self.nodes for arc in each.arcs)
+        self.executor.forget()
+        self.tabulate()
+        return found
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether of several parts that have something to do the steepest runs."""
+        return bool(self.executor.slopes)
+
+    def admit(self, stream: str, elements: Sequence[Given]) -> None:
+        """More has come at an entrance while something is under way; it has its turn as the table says."""
+        for node in self.sources[stream.lower()]:
+            node.come_together(elements, self.clocks.stopwatch())
+            self.executor.wake(node)
 
     @property
     def takes_bursts(self) -> bool:
@@ -165,6 +208,8 @@ class Graph:
             for node in list(self.sources[stream.lower()]):
                 if self.executor.unsettled:
                     yield from self._settle()
+                if node.is_traced(part):
+                    node.follow(Trace(self.clocks.stopwatch()))
                 yield from self.executor.begin(node, node.take_in(0, part))
 
     def burst(self, stream: str, elements: Sequence[Given]) -> Iterator[None]:
@@ -175,9 +220,7 @@ class Graph:
             return
         if self.executor.unsettled:
             yield from self._settle()
-        for node in self.sources[stream.lower()]:
-            node.inbox.extend(elements)
-            self.executor.wake(node)
+        self.admit(stream, elements)
         yield from self.executor.rest()
 
     def _is_numbered_twice(self, stream: str) -> bool:

@@ -11,9 +11,10 @@ from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, last_bound
 from penstock.model.interleaved import Interleaved
 from penstock.model.time import MIN_TICK
-from penstock.operators.operator import Operator, Output, Outputs
+from penstock.operators.operator import Operator, Output, Outputs, Rejected
 from penstock.plan.node import Node
-from penstock.runtime.arcs import Arc, Buffer, Given, Outlet
+from penstock.runtime.arcs import Arc, Buffer, Given, Outlet, size_of
+from penstock.runtime.sampling import FORCED, NEVER, UNIT, Clocks, Meter, Trace, stands_still
 
 if TYPE_CHECKING:
     from penstock.runtime.ets_arcs import EtsArcs
@@ -65,6 +66,14 @@ class GraphNode:
     """Of an entrance: what came from outside and was not taken yet."""
     processed: int = 0
     """How many elements it has taken since control came to it."""
+
+    # What is measured of a sample (`runtime.sampling`)
+
+    meter: Meter = field(default_factory=lambda: Meter(Clocks()))
+    due: int = NEVER
+    """So many units of work until an element is timed."""
+    giving: Trace | None = None
+    """To what goes back that is given now, if it is traced."""
 
     # Its row of the state table (`runtime.executor`)
 
@@ -133,7 +142,10 @@ class GraphNode:
     def draw(self) -> bool:
         """Take the next element, of the input that was promised least; whether there was one."""
         if self.inbox:
-            self.given = iter(self.take_in(0, self.inbox.popleft()))
+            element = self.inbox.popleft()
+            if self.is_traced(element):
+                self.follow(Trace(self.meter.arrivals.since))
+            self.given = iter(self.take_in(0, element))
             return True
         waiting = [arc for arc in self.inputs if arc.unread]
         if not waiting:
@@ -144,12 +156,88 @@ class GraphNode:
 
     def take_in(self, port: int, element: Given) -> Outputs:
         """Give the operator an element of an input."""
-        self.count_in(element)
+        statistics = self.statistics
+        if isinstance(element, Batch):
+            rows = len(element)
+            statistics.rows_in += rows
+            units = 1 + (rows >> UNIT)
+            self.due = due = self.due - units
+            if due > 0:
+                return self.operator.process(port, element)
+        elif isinstance(element, Interleaved):
+            self.count_in(element)
+            units = 1 + (element.size >> UNIT)
+            self.due -= units
+            if self.due > 0:
+                return self.operator.interleave(port, element)
+        else:
+            statistics.punctuations_in += 1
+            units = 1
+            self.due -= 1
+            if self.due > 0:
+                return self.operator.punctuate(port, element)
+        return self._measured(port, element, units)
+
+    def _measured(self, port: int, element: Given, units: int) -> Outputs:
+        """The same for an element that is timed, or traced."""
+        if self.meter.taking is not None:
+            self.due += FORCED
+        hits = 0
+        while self.due <= 0:
+            self.due += self.meter.points.gap()
+            hits += 1
+        trace, self.meter.taking = self.meter.taking, None
+        return self._observed(port, element, units, hits, trace)
+
+    def _observed(self, port: int, element: Given, units: int, hits: int, trace: Trace | None) -> Iterator[Output]:
+        clocks = self.meter.clocks
+        processor = clocks.processor or stands_still
+        began = processor()
+        outputs = iter(self._operated(port, element))
+        spent = 0.0
+        while True:
+            output = next(outputs, None)
+            spent += processor() - began - clocks.reading
+            if output is None:
+                break
+            if not isinstance(output, Rejected):
+                self.giving = trace
+            yield output
+            began = processor()
+        if hits:
+            self.meter.take(hits, units, spent)
+
+    def _operated(self, port: int, element: Given) -> Outputs:
         if isinstance(element, Batch):
             return self.operator.process(port, element)
         if isinstance(element, Interleaved):
             return self.operator.interleave(port, element)
         return self.operator.punctuate(port, element)
+
+    @property
+    def processor_seconds(self) -> float | None:
+        """The processor time that it took, by the sample; None if it was never timed."""
+        return self.meter.seconds(self.due) if self.meter.timed else None
+
+    def come_together(self, elements: Sequence[Given], now: float) -> None:
+        """These have come from outside, and wait."""
+        self.inbox.extend(elements)
+        self.meter.arrivals.wait(len(self.inbox), sum(map(size_of, self.inbox)), now)
+
+    def is_traced(self, element: Given) -> bool:
+        """Whether an element that comes in from outside is one of those that are traced."""
+        return self.meter.arrivals.is_traced(1 + (size_of(element) >> UNIT))
+
+    def follow(self, trace: Trace) -> None:
+        """The next element that it takes is traced."""
+        if self.meter.taking is None:
+            self.due -= FORCED
+        self.meter.taking = trace
+
+    def measure(self, clocks: Clocks) -> None:
+        """From now on a sample of what it takes is timed, and of what comes in traced."""
+        self.meter = Meter(clocks)
+        self.due = 1 if clocks.processor is not None else NEVER
 
     def count_in(self, element: Given) -> None:
         """An element of an input has come."""
@@ -191,6 +279,11 @@ class GraphNode:
         """The same, uncounted. Results are held one after the other, as they are taken."""
         if not self.arcs:
             return 0
+        if self.giving is not None:
+            trace, self.giving = self.giving, None
+            now = self.meter.clocks.stopwatch()
+            for arc in self.arcs:
+                arc.mark(trace, now)
         before = len(self.buffer.elements)
         if isinstance(element, Interleaved) and any(isinstance(arc, Outlet) for arc in self.arcs):
             self.buffer.elements.extend(element.elements())

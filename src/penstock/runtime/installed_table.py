@@ -34,7 +34,7 @@ def table_of(nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) 
 class Part:
     """Operators that are joined by arcs which are not broken, and what is under way among them."""
 
-    __slots__ = ("is_clear", "is_compiled", "is_ready", "is_retired", "nodes", "path", "woken")
+    __slots__ = ("is_clear", "is_compiled", "is_ready", "is_retired", "is_spent", "nodes", "path", "slope", "woken")
 
     def __init__(self, nodes: Iterable[GraphNode], *, is_compiled: bool) -> None:
         """Nothing is under way yet; it `is_compiled` if depth-first rules are not interpreted."""
@@ -49,6 +49,10 @@ class Part:
         """Whether another table has taken its place."""
         self.is_clear = is_compiled
         """Whether nothing waits behind the operator that is run: depth-first, unless the table came in between."""
+        self.is_spent = False
+        """Where parts are ranked: whether it has taken what it may before others have their turn."""
+        self.slope = 0.0
+        """Where parts are ranked, the steepest of those that have something to do goes first."""
 
 
 class InstalledTable:
@@ -66,6 +70,8 @@ class InstalledTable:
         """So many tables came before, or were made anew in part."""
         self._touched: set[GraphNode] | None = None
         """The operators whose rows may have changed; None if all may have."""
+        self.slopes: dict[GraphNode, float] = {}
+        """How many rows a second the part of an operator lets go of, where parts are ranked (`runtime.chain`)."""
         self._parts: list[Part] = []
         self._ready: deque[Part] = deque()
         """Parts that have something to do, apart from the one at work."""
@@ -89,10 +95,11 @@ class InstalledTable:
             node.part.nodes.discard(node)
         if self._touched is not None:
             self._touched.discard(node)
+        self.slopes.pop(node, None)
 
-    def install(self, nodes: list[GraphNode], strategy: Callable[[GraphNode], Strategy]) -> None:
-        """Make the table of a graph; what is under way goes on by it."""
-        table = self.table = table_of(nodes, strategy)
+    def install(self, table: Table, strategy: Callable[[GraphNode], Strategy]) -> None:
+        """Run by the table of the graph; what is under way goes on by it."""
+        self.table = table
         several: dict[GraphNode, list[Arc]] = {}
         for row in table.rows:
             if isinstance(row.state, Fork):
@@ -154,6 +161,8 @@ class InstalledTable:
         made = Part(nodes, is_compiled=self.compiles and all(strategy(node) == DEPTH_FIRST for node in nodes))
         for node in made.nodes:
             node.part, node.is_woken = made, False
+        if self.slopes:
+            made.slope = max(self.slopes.get(node, 0.0) for node in made.nodes)
         return made
 
     def _wake_all(self, table: Table) -> None:

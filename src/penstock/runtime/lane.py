@@ -4,7 +4,8 @@ Handing a row from operator to operator costs far more than the operators do. So
 judgement of its lateness, the selections and projections, and its place in the table of an aggregate, are written out
 as one Python function. The function keeps what changes with every row in its own variables: the greatest time, the
 bound, how many rows passed each step. `store` writes these to the operators' pages and statistics, `load` reads them
-back; whenever anything else touches the graph, the lane is stored before and loaded after it.
+back; whenever anything else touches the graph, the lane is stored before and loaded after it. Of the same code there is
+a second function for the rows that are timed (`lane_sampling`).
 
 A row on which a selection or projection fails leaves the lane as a dead letter; which step it was is found out then, so
 that rows without fault pay nothing for it.
@@ -44,6 +45,7 @@ from penstock.operators.progress.trackers import DelayTracker
 from penstock.plan.nodes import NumberRows, Project, Select, Source
 from penstock.runtime.gate import Gate
 from penstock.runtime.lane_books import Books, Bury, Lane, Push, nothing
+from penstock.runtime.lane_sampling import READ, TOOK, TRACE, LaneSample, untimed
 from penstock.runtime.row_functions import Functions, RowCode
 
 if TYPE_CHECKING:
@@ -106,13 +108,17 @@ def _compiled(
     code.names |= {"retired": retired, "again": again, "encodable": encodable, "canonical": canonical}
     code.names |= {f"deliver{at}": operator.absorb for at, (_, operator) in enumerate(consumers)}
     code.names["deliver"] = _deliver(graph, last)
-    steps += [f"deliver{at}(row)" for at in range(len(consumers))] if consumers else ["deliver(row)"]
+    for at in range(len(consumers)):
+        steps += [READ, f"deliver{at}(row)"]
+    steps += [] if consumers else [READ, TRACE, "deliver(row)"]
     aside = _aside(entrance, ingest, code)
     exec(compile("\n".join(_made(ingest, chain, aside, steps, again)), "<penstock lane>", "exec"), code.names)
     books = Books(graph, entrance, ingest, chain, [node for node, _ in consumers], bury)
     own = (books.mend, books.condemn, books.blame, books.aside, books.step, books.hear, books.count, books.estimate)
     moved = (books.said, books.follow, books.numbered)
-    push, store, load = code.names["make"](gate.held, gate.pause, *own, *moved, books.read, books.write)
+    sampled = LaneSample(graph.clocks, [entrance, *chain, *[node for node, _ in consumers]], last)
+    how = (sampled.processor, sampled.gap, sampled.begin, sampled.took, sampled.trace)
+    push, store, load = code.names["make"](gate.held, gate.pause, *own, *moved, *how, books.read, books.write)
     books.lane = Lane(push, store, load, lambda: books.pushed, lambda: retired.append(True))
     return books.lane
 
@@ -124,27 +130,40 @@ def _made(
     selections = sum(isinstance(node.plan, Select) for node in chain)
     counters = ["r", "c", "late", "skipped", "spoken", *[f"c{i}" for i in range(selections)]]
     is_numbered = any(isinstance(node.plan, NumberRows) for node in chain)
-    return [
-        "def make(held, pause, mend, condemn, blame, aside, step, hear, count, estimate, said, follow, "
-        "numbered, read, write):",
-        f"    {' = '.join(counters)} = 0",
-        "    greatest, bound, edge, needed, n, following, heard = read()",
-        f"    least, counted, recent = {END_OF_TIME}, {MIN_TICK}, None",
-        "    def push(row):",
-        f"        nonlocal {', '.join(['greatest', 'bound', 'edge', 'least', 'counted', 'recent', 'n', *counters])}",
-        "        while held[0]: pause()",
-        "        held[0] = True",
-        *_forwarding(again),
-        "        try:",
+    variables = ["greatest", "bound", "edge", "least", "counted", "recent", "n", "due", *counters]
+    body = [
         *_entering(ingest.schema),
         *aside,
         *_going_through(ingest.schema, steps),
         *_progress(ingest),
         *(["            if n >= following: numbered()"] if is_numbered else []),
+    ]
+    inside = ["        while held[0]: pause()", "        held[0] = True", *_forwarding(again), "        try:"]
+    return [
+        "def make(held, pause, mend, condemn, blame, aside, step, hear, count, estimate, said, follow,",
+        "         numbered, clock, gap, begin, took, trace, read, write):",
+        f"    {' = '.join(counters)} = 0",
+        "    greatest, bound, edge, needed, n, following, heard = read()",
+        f"    least, counted, recent = {END_OF_TIME}, {MIN_TICK}, None",
+        "    due = gap()",
+        "    def push(row):",
+        f"        nonlocal {', '.join(variables)}",
+        "        if r >= due: return sampled(row)",
+        *inside,
+        *untimed(body),
+        "        finally:",
+        "            held[0] = False",
+        "    def sampled(row):",
+        f"        nonlocal {', '.join(variables)}",
+        *inside,
+        "            due = r + gap()",
+        "            came, times = begin(), [clock()]",
+        *body,
         "        finally:",
         "            held[0] = False",
         "    def store():",
-        f"        nonlocal {', '.join(counters)}",
+        f"        nonlocal {', '.join(['due', *counters])}",
+        "        due -= r",
         f"        write(greatest, n, [{', '.join(counters)}])",
         f"        {' = '.join(counters)} = 0",
         "    def load():",
@@ -183,6 +202,8 @@ def _going_through(schema: Schema, steps: list[str]) -> list[str]:
         "                    while True:",  # once: a row that a selection leaves out breaks off
         *[f"                        {step}" for step in steps],
         "                        break",
+        f"                    {READ}",
+        f"                    {TOOK}",
         f"                except Exception as error: blame(({_values(schema)}), error, n - 1)",
         "            else: skipped += 1",
     ]
@@ -282,6 +303,7 @@ def _chain(entrance: GraphNode, code: RowCode) -> tuple[list[GraphNode], list[st
     while (node := last.follower) is not None and isinstance(node.plan, Select | Project | NumberRows):
         chain.append(node)
         schema = node.plan.inputs[0].schema
+        steps.append(READ)
         if isinstance(node.plan, Select):
             steps += [f"if not {code.text(node.plan.predicate, schema)}: break", f"c{selections} += 1"]
             selections += 1

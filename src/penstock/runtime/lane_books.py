@@ -26,6 +26,7 @@ from penstock.operators.relational.number import NumberOperator
 from penstock.operators.relational.project import ProjectOperator
 from penstock.operators.relational.select import SelectOperator
 from penstock.plan.nodes import Select
+from penstock.runtime.sampling import Trace
 
 if TYPE_CHECKING:
     from penstock.runtime.graph import Graph, GraphNode
@@ -122,16 +123,19 @@ class Books:
                 self.state["newest"] = greatest
             self.ingest.pages.put("progress", self.state)
         self.entrance.statistics.rows_in += count + late + skipped + spoken
+        self.entrance.meter.lane_rows += count
         self.ingest.punctuation += spoken
         self.ingest.skipped += skipped
         self.entrance.statistics.rows_out += count
         for at, node in enumerate(self.chain):
             node.statistics.rows_in += count
+            node.meter.lane_rows += count
             count = selected.pop(0) if isinstance(node.plan, Select) else count - self.failed[at]
             self.failed[at] = 0
             node.statistics.rows_out += count
         for consumer in self.consumers:
             consumer.statistics.rows_in += count
+            consumer.meter.lane_rows += count
 
     def mend(self, row: object) -> Row | None:
         """The row with its values brought into their types; None if that cannot be done."""
@@ -221,8 +225,11 @@ class Books:
                 node.statistics.punctuations_in += len(passed)
                 passed = [each for told in passed for each in _punctuation_of(node.operator.punctuate(0, told))]
                 node.count_punctuation(passed)
+            last = self.chain[-1] if self.chain else self.entrance
             for each in passed:
-                self.graph.hand_on(self.chain[-1] if self.chain else self.entrance, each)
+                if self.entrance.is_traced(each):
+                    last.giving = Trace(self.graph.clocks.stopwatch())
+                self.graph.hand_on(last, each)
 
     def numbered(self) -> None:
         """The row number passed the next useful one: punctuation follows the row."""

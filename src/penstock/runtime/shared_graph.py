@@ -40,6 +40,7 @@ from penstock.plan.windows import SlidingWindow
 from penstock.runtime.arcs import Arc, Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.graph import Graph, GraphNode
+from penstock.runtime.installed_table import Table, table_of
 from penstock.runtime.strategies import Strategy
 from penstock.runtime.takers import takers_of
 from penstock.sql.predicates import source_of
@@ -65,6 +66,8 @@ class SharedGraph(Graph):
         self.rejecting: str | None = None
         """The identity of the operator that rejected rows last."""
         self._known: dict[str, GraphNode] = {}
+        self._useful: dict[GraphNode, Useful] = {}
+        """The bounds that are of use to those who take from an operator, as it was told last."""
         self._keys: dict[int, tuple[Physical, str]] = {}
         self._families: dict[str, list[GraphNode]] = {}
         self._wanted: dict[str, list[Measure]] = {}
@@ -91,8 +94,10 @@ class SharedGraph(Graph):
             self.outlets[name] = Outlet(self._grown(planned), name, froms[name])
             self.executor.touch(self.outlets[name].producer)
         self._keys.clear()
-        self.require()
-        for arc in [arc for node in self.nodes for arc in node.inputs]:
+        fresh = [node for node in self.nodes if node not in self._useful]
+        for node in dict.fromkeys([*(self.outlets[name].producer for name in plans), *fresh]):
+            self._require(node)
+        for arc in [arc for node in fresh for arc in node.inputs]:
             self._catch_up(arc)
         return {name: self.outlets[name] for name in plans}
 
@@ -284,15 +289,21 @@ class SharedGraph(Graph):
 
     # What runs next
 
-    def use(self, strategy: Strategy, query: str | None = None) -> None:
-        """Run by another strategy from here on: one query, or all of them."""
-        if query is not None:
-            self.own_strategies[query] = strategy
-        else:
-            self.own_strategies.clear()
-            self.strategy = strategy
+    def use(self, strategy: Strategy, query: str | None = None, table: Table | None = None) -> None:
+        """Run by another strategy from here on: one query, or all of them; the `table` may have been made before."""
+        self.strategy, self.own_strategies = self._with(strategy, query)
         self.executor.forget()
+        if table is not None:
+            self.executor.install(table, self._strategies())
         self.tabulate()
+
+    def table_by(self, strategy: Strategy, query: str | None = None) -> Table:
+        """The table that there would be by another strategy; the graph must not change meanwhile, but may run."""
+        usual, own = self._with(strategy, query)
+        return table_of(list(self.nodes), self._strategies(usual, own))
+
+    def _with(self, strategy: Strategy, query: str | None) -> tuple[Strategy, dict[str, Strategy]]:
+        return (strategy, {}) if query is None else (self.strategy, {**self.own_strategies, query: strategy})
 
     @property
     def takes_bursts(self) -> bool:
@@ -303,11 +314,14 @@ class SharedGraph(Graph):
     def _is_uniform(self) -> bool:
         return not self.own_strategies
 
-    def _strategies(self) -> Callable[[GraphNode], Strategy]:
-        if not self.own_strategies:
-            return super()._strategies()
+    def _strategies(
+        self, usual: Strategy | None = None, own: Mapping[str, Strategy] | None = None
+    ) -> Callable[[GraphNode], Strategy]:
+        usual = self.strategy if usual is None else usual
+        own = self.own_strategies if own is None else own
+        if not own:
+            return lambda _: usual
         takers = takers_of(self.nodes, self.outlets)
-        own, usual = self.own_strategies, self.strategy
         found = {node: own.get(next(iter(names)), usual) for node, names in takers.items() if len(names) == 1}
         return lambda node: found.get(node, usual)
 
@@ -315,20 +329,25 @@ class SharedGraph(Graph):
 
     def require(self) -> None:
         """Tell every operator that gives bounds of its own which of them are of use to anybody."""
-        known: dict[GraphNode, Useful] = {}
-
-        def wanted(node: GraphNode) -> Useful:
-            if node not in known:
-                known[node] = useful_to_any([of(arc) for arc in node.arcs])
-            return known[node]
-
-        def of(arc: Arc) -> Useful:
-            consumer = arc.consumer
-            arc.useful = EVERY if consumer is None else useful_below(consumer.plan, wanted(consumer))
-            return arc.useful
-
+        self._useful.clear()
+        for arc in [arc for node in self.nodes for arc in node.arcs]:
+            arc.useful = EVERY
         for node in self.nodes:
-            node.operator.require(wanted(node), node.promised)
+            self._require(node)
+
+    def _require(self, node: GraphNode) -> None:
+        """The same after others have come to take from an operator, or have left: what that changes for those below.
+
+        An arc whose consumer has not been asked yet wants every bound, and is asked before long.
+        """
+        wanted = useful_to_any([arc.useful for arc in node.arcs])
+        if self._useful.get(node) == wanted:
+            return
+        self._useful[node] = wanted
+        node.operator.require(wanted, node.promised)
+        for arc in node.inputs:
+            arc.useful = useful_below(node.plan, wanted)
+            self._require(arc.producer)
 
     def _catch_up(self, arc: Arc) -> None:
         """A consumer that came later is told what was promised before it came."""
@@ -348,12 +367,13 @@ class SharedGraph(Graph):
         outlet.cut()
         self.executor.touch(outlet.producer)
         self._let_go(outlet.producer)
-        self.require()
 
     def _let_go(self, node: GraphNode) -> None:
         if node.arcs or node.stream is not None:
+            self._require(node)
             return
         self.nodes.remove(node)
+        self._useful.pop(node, None)
         self.executor.leave(node)
         self._known = {key: known for key, known in self._known.items() if known is not node}
         self._families = {

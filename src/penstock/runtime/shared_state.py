@@ -77,6 +77,7 @@ def restored(
         )
     made = SharedGraph(graph.builder)
     made.side, made.clock = graph.side, graph.clock
+    made.measure(graph.clocks)
     made.strategy, made.own_strategies = graph.strategy, graph.own_strategies
     made.executor.skips = graph.executor.skips
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -37,7 +37,13 @@ class LocalExecution(Hosting[Batch | Punctuation]):
     side: SideOutputs
 
     def __init__(
-        self, plan: Node, catalog: Catalog, planned: Physical | None = None, *, bounds_in_place: bool = True
+        self,
+        plan: Node,
+        catalog: Catalog,
+        planned: Physical | None = None,
+        *,
+        bounds_in_place: bool = True,
+        name: str = "query",
     ) -> None:
         """Refuse at once what the engine does not support; `planned` says how it runs, where that is known already.
 
@@ -45,6 +51,8 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         """
         check(plan, "in-process", SUPPORT)
         super().__init__(catalog, bounds_in_place=bounds_in_place)
+        self.name = name
+        """Of the query, in statistics."""
         self.plan = plan
         self.planned = planned or in_process(plan, catalog)
         self.graph = QueryGraph(self.planned, self.builder, shares=True)
@@ -57,6 +65,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
         """The graph hands rows that leave it to whoever keeps them, and knows the time."""
         self.graph.side = self.side.take
         self.graph.clock = self._now
+        self.graph.measure(self.clocks)
 
     @property
     def label(self) -> str:
@@ -65,6 +74,10 @@ class LocalExecution(Hosting[Batch | Punctuation]):
 
     def _drained(self) -> list[Batch | Punctuation]:
         return self.graph.drain()
+
+    def outlets(self) -> Mapping[str, Outlet]:
+        """Where results are taken, by the names of their queries."""
+        return {self.name: self.graph.outlet}
 
     def _plans(self) -> Iterable[Node]:
         return (self.plan,)

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from penstock.engines.local.arriving import Arriving
 from penstock.engines.local.demand import Demand
 from penstock.engines.local.draining import MOST, Draining
 from penstock.engines.local.entrances import Entrances
@@ -50,11 +51,14 @@ from penstock.plan.nodes import Node
 from penstock.runtime.arcs import Outlet
 from penstock.runtime.builder import Builder
 from penstock.runtime.gate import Gate
+from penstock.runtime.graph_statistics import GraphStatistics, statistics_of
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
 from penstock.runtime.polled import Poll
 from penstock.runtime.positions import Handed
 from penstock.runtime.pulling import Exhausted, Leisure, Pulling
+from penstock.runtime.recent_rates import RecentRates
+from penstock.runtime.sampling import Clocks
 from penstock.runtime.shares import Shares
 from penstock.runtime.side_outputs import Sides
 
@@ -100,6 +104,8 @@ class Hosting(Entrances, Generic[Out]):
         """What gives rows their times, where they bring none."""
         self.stopwatch: Callable[[], float] = time.perf_counter
         """Seconds, for measuring how long something took."""
+        self.clocks = Clocks(time.thread_time, self._elapsed)
+        """By which the graph is measured: the processor time of the thread, and the stopwatch."""
         self.shares: Shares | None = None
         """Where components of the graph share the time by weight: what each has left."""
         self._ahead: dict[str, int] = {}
@@ -108,6 +114,8 @@ class Hosting(Entrances, Generic[Out]):
         self._gate = Gate()
         self._under_way: Iterator[None] | None = None
         self._draining: Draining[Out] = Draining(self)
+        self._rates = RecentRates()
+        self._arriving = Arriving(self)
 
     @property
     @abstractmethod
@@ -117,6 +125,10 @@ class Hosting(Entrances, Generic[Out]):
     def _now(self) -> int:
         """By whatever is the clock now."""
         return self.clock()
+
+    def _elapsed(self) -> float:
+        """By whatever is the stopwatch now."""
+        return self.stopwatch()
 
     @abstractmethod
     def _drained(self) -> list[Out]:
@@ -176,7 +188,7 @@ class Hosting(Entrances, Generic[Out]):
     def _bursting(self, stream: str, batches: Sequence[Batch]) -> Iterator[None]:
         if self._goes_by_the_clock(stream):
             yield from self.graph.tick(self.clock())
-        yield from self.burst(stream, batches)
+        yield from self._arriving.burst(stream, batches)
 
     def _says_when_silent(self, stream: str) -> bool:
         """Whether it matters that a stream has nothing in its turn."""
@@ -201,12 +213,15 @@ class Hosting(Entrances, Generic[Out]):
         name = self._known(stream)
         if not isinstance(batches, Sequence) or not all(isinstance(batch, Batch) for batch in batches):
             raise StreamError("A burst is a list of batches.", where=stream, got=repr(batches)[:200])
-        batches = [self.stamps.stamped(name, batch, self._entrance(name), self.clock()) for batch in batches]
-        for batch in batches:
-            self._check(name, batch)
-        for batch in batches:
-            self._reads[stream.lower()] += len(batch)
-        return self.graph.burst(stream, batches)
+        return self.graph.burst(stream, self._admitted(name, batches))
+
+    def _admitted(self, stream: str, batches: Sequence[Batch]) -> list[Batch]:
+        """Several batches of a stream, which enter together: they have their times, and are counted as read."""
+        entered = [self.stamps.stamped(stream, batch, self._entrance(stream), self.clock()) for batch in batches]
+        for batch in entered:
+            self._check(stream, batch)
+        self._reads[stream] += sum(map(len, entered))
+        return entered
 
     def tick(self, now: int) -> list[Out]:
         """It is `now`, in microseconds since 1970; what comes of that."""
@@ -322,6 +337,7 @@ class Hosting(Entrances, Generic[Out]):
         if not callable(stopped) or not callable(between):
             raise StreamError("stopped and between are called, so they are functions.", got=repr((stopped, between)))
         self._ahead = checked_ahead(live)
+        self._arriving.reader = threading.get_ident()
         pulling = self._open(sources)
         self.begun.set()
         between()
@@ -403,7 +419,7 @@ class Hosting(Entrances, Generic[Out]):
         """What came with a position is taken as one: nobody who looks at the graph sees a part of it."""
         self.positions[stream.lower()] = handed.position
         for item in handed.items:
-            yield from self._steps(stream, item)
+            yield from self._entering(stream, item)
 
     def _in_portions(self, begin: Callable[[], Iterator[None]], stopped: Callable[[], object]) -> Iterator[Out]:
         """Run an element, and hand on what comes out before the rest of it is run.
@@ -442,7 +458,21 @@ class Hosting(Entrances, Generic[Out]):
         """How many rows come out with it."""
         return len(out) if isinstance(out, Batch) else 0
 
+    def statistics(self, query: str | None = None) -> GraphStatistics:
+        """What is known of every operator, arc and result, or those of a query; an element may be under way."""
+        if query is not None and not isinstance(query, str):
+            raise StreamError("The name of a query is a text.", where="statistics", got=repr(query)[:200])
+        with self._gate.alone(), at_rest(self.lanes.values()):
+            return statistics_of(self.graph, self.outlets(), self._rates, query)
+
+    @abstractmethod
+    def outlets(self) -> Mapping[str, Outlet]:
+        """Where results are taken, by the names of their queries."""
+
     def _collect(self) -> list[Out]:
+        now = self.stopwatch()
+        if now >= self._rates.next:
+            self._rates.look(now, self.graph.nodes)
         self.settled = self._counted()
         return self._drained()
 

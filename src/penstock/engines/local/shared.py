@@ -6,8 +6,9 @@ name of its query.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -46,6 +47,14 @@ ENDED = "The streams have ended, and no other is read any more."
 OVER = "start the flow again, with this query"
 
 
+@dataclass(frozen=True)
+class PlacedSegment:
+    """Operators between break nodes, by their names in the state table, and how many rows a second they let go of."""
+
+    operators: tuple[str, ...]
+    slope: float
+
+
 class SharedExecution(Hosting[Named]):
     """The running graph of several queries; it may be fed from several threads."""
 
@@ -60,12 +69,15 @@ class SharedExecution(Hosting[Named]):
         self.graph = SharedGraph(self.builder)
         self.side = SidesByStream(lambda: self.graph.rejecting)
         self.graph.side, self.graph.clock = self.side.take, self._now
+        self.graph.measure(self.clocks)
         self.receive: Callable[[str, Batch | Punctuation], None] | None = None
         """Who is given what comes out, while nobody else touches the graph; it is handed on afterwards as well."""
         self.lose: Callable[[str, PenstockError], None] | None = None
         """Who is told that the source of a stream has failed, and may raise that; without it the run fails."""
         self.plans: dict[str, Node] = {}
         self.planned: dict[str, Physical] = {}
+        self._changing = threading.RLock()
+        """Held while the graph changes, or must not."""
         self.weights: dict[str, float] = {}
         """Of queries that have more or less than others of the time of a run."""
         self._schemas = [stream.schema for stream in catalog.streams.values()]
@@ -90,6 +102,10 @@ class SharedExecution(Hosting[Named]):
             raise error
         self.lose(stream, error)
 
+    def outlets(self) -> Mapping[str, Outlet]:
+        """Where results are taken, by the names of their queries."""
+        return self.graph.outlets
+
     def _plans(self) -> Iterable[Node]:
         return list(self.plans.values())
 
@@ -112,7 +128,7 @@ class SharedExecution(Hosting[Named]):
             check(plan, "in-process", SUPPORT)
             _check_alone(plan)
         planned = {name: in_process(read_through(plan), self.builder.catalog) for name, plan in plans.items()}
-        with self._alone():
+        with self._changing, self._alone():
             fresh = [source for plan in plans.values() for source in _sources(plan)]
             reading = self._to_read(fresh, openers or {})
             outlets = self.graph.add(planned)
@@ -160,7 +176,7 @@ class SharedExecution(Hosting[Named]):
             raise StreamError(
                 "There is no such query running.", got=str(name)[:200], hint=f"running: {', '.join(self.plans) or '-'}"
             )
-        with self._alone():
+        with self._changing, self._alone():
             left = self.graph.outlets[name].drain()
             self.graph.remove(name)
             del self.plans[name], self.planned[name]
@@ -223,7 +239,7 @@ class SharedExecution(Hosting[Named]):
 
     def restore(self, snapshot: bytes) -> None:
         """Take up the state of a snapshot of the same queries; nothing may have been fed before."""
-        with self._alone():
+        with self._changing, self._alone():
             if self._reads or self.lanes or self._pulling is not None:
                 raise StreamError("Rows were fed already.", where=self.label, hint="restore before anything is fed")
             self.graph = restored(self.graph, snapshot, self.plans, self.planned)
@@ -233,13 +249,15 @@ class SharedExecution(Hosting[Named]):
 
     def use(self, strategy: Strategy, query: str | None = None) -> None:
         """Run by another strategy from here on, all queries or one; what is under way goes on by it."""
-        with self._gate.alone(), at_rest(self.lanes.values()):
-            self.graph.use(strategy, query)
-            self._renew_lanes()
+        with self._changing:
+            table = self.graph.table_by(strategy, query)  # which takes longer than anybody should have to wait
+            with self._gate.alone(), at_rest(self.lanes.values()):
+                self.graph.use(strategy, query, table)
+                self._renew_lanes()
 
     def break_after(self, state: str, *, broken: bool = True) -> None:
         """Put a virtual break node behind an operator, by its name in the table, or take it away."""
-        with self._gate.alone(), at_rest(self.lanes.values()):
+        with self._changing, self._gate.alone(), at_rest(self.lanes.values()):
             names = {name: node for node, name in self.graph.table.names().items() if not isinstance(node, Fork)}
             node = names.get(state) if isinstance(state, str) else None
             if node is None or not _is_taken(node):
@@ -252,6 +270,22 @@ class SharedExecution(Hosting[Named]):
                 )
             self.graph.break_after(node, broken=broken)
             self._renew_lanes()
+
+    def place_breaks(self, rule: str | None) -> list[PlacedSegment]:
+        """Put break nodes by what was measured so far, or take away those that were put so; the steepest first."""
+        with self._changing, self._gate.alone(), at_rest(self.lanes.values()):
+            nodes = self.graph.nodes
+            if rule is not None and all(node.processor_seconds is None for node in nodes):
+                raise StreamError(
+                    "Nothing has been measured yet by which break nodes could be placed.",
+                    where="place_breaks",
+                    hint="ask again when rows have gone through, see statistics()",
+                )
+            found = self.graph.place_breaks(rule)
+            self._renew_lanes()
+            names = self.graph.table.names()
+            placed = [PlacedSegment(tuple(names[node] for node in each.operators), each.slope) for each in found]
+            return sorted(placed, key=lambda each: -each.slope)
 
     def weigh(self, weights: Mapping[str, float]) -> None:
         """Share the time of a run among components by the weights of their queries; one that is not said weighs 1."""

@@ -38,6 +38,7 @@ from penstock.operators.merge.promises import BLOCKED, MergedPromises
 from penstock.operators.merge.r3 import R3
 from penstock.operators.merge.r4 import R4
 from penstock.operators.merge.revisable import MAJORITY, RevisableMerge
+from penstock.operators.merge.tally import Tally
 from penstock.operators.merge.trail import Trail
 from penstock.operators.operator import Operator, Outputs, Rejected
 from penstock.operators.relational.meld import names_in
@@ -79,6 +80,8 @@ class MergeOperator(Operator):
         self.span = SLICE.get(schema.domain, OTHER_SLICE)
         names = [names_in(each, schema) for each in branches or [schema] * self.ports]
         self.promises = MergedPromises(schema, names, self._trusted())
+        self.tally = Tally()
+        """What has come out, for statistics."""
 
     def _trusted(self) -> int | None:
         """The port of the input whose promises are enough: nothing comes out that it does not have."""
@@ -90,7 +93,7 @@ class MergeOperator(Operator):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Each row as an element; rows that their own input contradicts are dead letters."""
-        head = self._head()
+        head = self.head()
         name = self.names[port]
         head.inputs[name].spoke = True
         if isinstance(head, R0) and batch.columnar and batch.lives is None:
@@ -98,6 +101,7 @@ class MergeOperator(Operator):
             self.pages.put("head", head)
             yield from self._told(head)
             if fresh is not None:
+                self.tally.inserts += len(fresh)
                 yield fresh
             return
         elements: list[Element] = [replace(e, payload=canonical_row(e.payload)) for e in batch.elements(hidden=True)]
@@ -117,7 +121,7 @@ class MergeOperator(Operator):
             return  # rows are kept back, so what is promised of other attributes does not hold here
         if punctuation.is_linear:
             yield from self._advance(port, punctuation)
-        head = self._head()
+        head = self.head()
         stables = [head.inputs[name].stable for name in self.names]
         yield from self.promises.take(self.pages, port, punctuation, stables, head.stable, self._held)
 
@@ -129,7 +133,7 @@ class MergeOperator(Operator):
                 yield from self.pages.get(f"m{number}").index.nodes
 
     def _advance(self, port: int, punctuation: Punctuation) -> Outputs:
-        head = self._head()
+        head = self.head()
         before: int = getattr(head, "frozen", MIN_TICK)
         shown = head.stable
         said = head.push(self.names[port], linear(head.attribute, punctuation.value))
@@ -149,7 +153,8 @@ class MergeOperator(Operator):
 
     # Slices
 
-    def _head(self) -> Any:
+    def head(self) -> Any:
+        """What knows the inputs and how far they have come; of ordered streams, all there is."""
         head: LogicalMerge | None = self.pages.get("head")
         return self._made(self.names) if head is None else head
 
@@ -203,6 +208,7 @@ class MergeOperator(Operator):
         frozen = head.frozen
         passed = min((i.stable for i in head.inputs.values()), default=MIN_TICK)
         moved = frozen != before or head.driver == MAJORITY
+        done = 0
         head.call_voters(frozen)
         for number, (next_time, _, compared, _) in sorted(due.items()):
             freezes = moved and _lies_before(next_time, frozen)
@@ -211,12 +217,16 @@ class MergeOperator(Operator):
             part = self._slice(number, head)
             if freezes:
                 part.frozen = before
+                alive = len(part.index.nodes)
                 part.settle(frozen)
+                done += alive - len(part.index.nodes)
                 out += part.out
                 part.out = []
             if part.watch is not None:
                 part.watch.passed(head.inputs.values())
             self._keep(number, part, due, told)
+        if moved:
+            self.tally.froze(done)
         self._lose_patience(head, due, told)
         self.pages.put("slices", due)
         waiting = [oldest for _, oldest, _, _ in due.values() if oldest is not None]
@@ -263,6 +273,7 @@ class MergeOperator(Operator):
     def _rows(self, elements: Iterable[Element]) -> Outputs:
         events = [e for e in elements if not isinstance(e, Punctuation)]
         if events:
+            self.tally.put(events)
             yield self._batch(events)
 
     def _batch(self, events: Sequence[Insert | Adjust]) -> Batch:

@@ -359,6 +359,11 @@ class R2(OrderedMerge):
         else:
             self._like.setdefault(identity, []).append((element.payload, each.bit))
 
+    @property
+    def known(self) -> int:
+        """How many events of the greatest start it remembers."""
+        return len(self._seen) + sum(map(len, self._like.values()))
+
     def _forget_ties(self) -> None:
         self._seen.clear()
         if self._like:

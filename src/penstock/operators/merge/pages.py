@@ -48,7 +48,7 @@ def _part(kind: type, name: str, plain: str = "", parts: str = "", made: str = "
 
 _NUMBERS = "stable max_stable unjoined"
 _WEB = "index inputs missteps counts out watch"
-_SETTINGS = "attribute width quick key policy lag driver counts_unfrozen _first_seen elections"
+_SETTINGS = "attribute width quick key policy lag driver counts_unfrozen _first_seen elections tally"
 
 
 def _merge(kind: type[LogicalMerge], plain: str, parts: str = "", later: str = "") -> Part:

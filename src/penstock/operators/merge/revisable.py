@@ -24,6 +24,7 @@ from penstock.operators.merge.base import Input, LogicalMerge
 from penstock.operators.merge.divergence import Divergence, Watch
 from penstock.operators.merge.index import Days, Holds, Index
 from penstock.operators.merge.policies import HalfFrozen, MostUnfrozen, Policy, policy_of
+from penstock.operators.merge.tally import Tally
 
 LEADING = "leading"
 MAJORITY = "majority"
@@ -62,6 +63,8 @@ class RevisableMerge(LogicalMerge):
         """Who decides up to the last bound."""
         self.undecided: list[int] = []
         """The starts of events on which those who decide are at odds."""
+        self.tally = Tally()
+        """What its bounds have frozen, for statistics."""
         self.frozen = MIN_TICK
         """Everything before this agrees with the verdict; an event that starts before it and is not known has none."""
         super().__init__(inputs, attribute=attribute, width=width)
@@ -131,7 +134,9 @@ class RevisableMerge(LogicalMerge):
         reached = self.max_stable
         frozen = reached if reached == END_OF_TIME else max(reached - self.lag, self.frozen)
         self.call_voters(frozen)
+        alive = len(self.index.nodes)
         self.settle(frozen)
+        self.tally.froze(alive - len(self.index.nodes))
         self.emit_bound(self.output_bound(frozen))
 
     def call_voters(self, frozen: int) -> None:
