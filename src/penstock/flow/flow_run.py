@@ -279,13 +279,13 @@ class FlowRun(BackgroundRun[Named]):
                 hint="flow.start(…, max_held=1000) writes to sinks beside the run",
             )
         held = run._held()
-        sink.cut()
         error = StreamError(
             "The query was cut off: its sink did not take its results.",
             where=f"query {run.name}",
             got=f"{held} results waited",
             hint="the others go on; start it again with another sink",
         )
+        sink.cut(error)
         self._remove(run, publish=False, error=error)
 
     def process_available(self) -> None:

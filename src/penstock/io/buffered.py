@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import PenstockError, StreamError
+from penstock.errors import PenstockError
 from penstock.io.channel import Channel
 from penstock.io.sinks import ResumableSink, Sink
 
@@ -40,6 +40,8 @@ class BufferedSink:
         self._waiting: deque[pa.Table] = deque()
         self._changed = threading.Condition()
         self._is_over = self._is_cut = self._is_writing = False
+        self._reason: PenstockError | None = None
+        """Why it was cut off."""
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name=f"penstock-sink-{name}", daemon=True)
 
@@ -65,10 +67,10 @@ class BufferedSink:
             while (self._waiting or self._is_writing) and not self._is_cut and self._error is None:
                 self._changed.wait()
 
-    def cut(self) -> None:
-        """Write nothing any more, and let nobody wait."""
+    def cut(self, reason: PenstockError) -> None:
+        """Write nothing any more, and let nobody wait: whoever does, or comes, is told the reason."""
         with self._changed:
-            self._is_cut = True
+            self._is_cut, self._reason = True, reason
             self._waiting.clear()
             self._changed.notify_all()
 
@@ -108,12 +110,8 @@ class BufferedSink:
     def _check(self) -> None:
         if self._error is not None:
             raise self._error
-        if self._is_cut:
-            raise StreamError(
-                "A query was cut off from its sink, which did not take its results.",
-                where=f"query {self.name}",
-                hint="what the sink took is a part; start the query again with another sink",
-            )
+        if self._reason is not None:
+            raise self._reason
 
     def _work(self) -> None:
         while True:
