@@ -97,6 +97,7 @@ def test_what_a_user_gets_wrong_is_told(
         (["lmerge", "--clock", "wall"], ["Only the experiments of upstream have clocks", "--clock wall"]),
         (["upstream", "--clock", "sun"], ["There is no such clock", "sun", "simulated, wall"]),
         (["upstream", "--figure", "15"], ["There is no such figure", "15", "sharing"]),
+        (["stream-mill", "--figure", "13"], ["There is no such figure", "13", "14a, 14b, 15, 16, batches"]),
     ],
     ids=lambda v: " ".join(v)[:40],
 )

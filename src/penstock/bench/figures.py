@@ -21,11 +21,13 @@ PAGES = tuple(
     Path(page)
     for page in (
         "README.md", "docs/performance.md", "docs/nexmark.md", "docs/scale.md", "docs/papers/lmerge.md",
-        "docs/papers/window-queries.md", "docs/papers/upstream.md",
+        "docs/papers/window-queries.md", "docs/papers/upstream.md", "docs/papers/stream-mill.md",
     )
 )  # fmt: skip
 BENCHES = ("windows", "latency", "memory", "queries")
 """Those whose claims the README makes; others have their claims beside their tables."""
+BY_NAME = ("upstream-", "stream-mill-")
+"""How the reports of these papers begin: each has a table of its rows, and one of its claims."""
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -166,8 +168,8 @@ def refreshed(page: str, reports: Mapping[str, Any]) -> str:
 
 
 def _table(name: str, reports: Mapping[str, Any]) -> str:
-    """A table by name; of the experiments of update queues, `upstream-N` are rows and `upstream-N-claims` claims."""
-    if not name.startswith("upstream-"):
+    """A table by name; of papers whose figures have reports, `upstream-N` are rows and `upstream-N-claims` claims."""
+    if not name.startswith(BY_NAME):
         return TABLES[name](reports)
     report = name.removesuffix("-claims")
     if report not in reports:

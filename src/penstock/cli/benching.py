@@ -165,7 +165,13 @@ def _upstream(events: int | None, figure: str | None, say: Say, clock: str = "si
     return upstream.run(events, figure, say, clock)
 
 
-PAPERS = {"lmerge": _lmerge, "window-queries": _window_queries, "upstream": _upstream}
+def _stream_mill(events: int | None, figure: str | None, say: Say) -> list[Report]:
+    from penstock.papers import stream_mill
+
+    return stream_mill.run(events, figure, say)
+
+
+PAPERS = {"lmerge": _lmerge, "window-queries": _window_queries, "upstream": _upstream, "stream-mill": _stream_mill}
 
 
 def run_papers(
@@ -214,6 +220,10 @@ def keep(reports: list[Report], folder: Path) -> None:
             from penstock.papers import upstream
 
             upstream.plot(report.name, report.rows, folder)
+        if report.name.startswith("stream-mill-"):
+            from penstock.papers import stream_mill
+
+            stream_mill.plot(report.name, report.rows, folder)
 
 
 def show(report: Report) -> None:

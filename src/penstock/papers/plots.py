@@ -43,6 +43,7 @@ def line_chart(
     path: Path,
     *,
     is_log: bool = False,
+    is_log_across: bool = False,
 ) -> None:
     """Charts side by side by title, each with a line through points for every name."""
     _prepare()
@@ -56,6 +57,8 @@ def line_chart(
         axes.grid(visible=True, alpha=0.3)
         if is_log:
             axes.set_yscale("log")
+        if is_log_across:
+            axes.set_xscale("log")
     all_axes[0][0].set_ylabel(up)
     all_axes[0][0].legend(frameon=False, fontsize=8)
     _save(figure, path)

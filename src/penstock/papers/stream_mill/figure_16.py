@@ -1,0 +1,103 @@
+"""Figure 16: how bursty the output of a sliding window over the union is, against its SLIDE.
+
+Burstiness is (max - min) / mean of the results counted in each 0.02 s. With nothing from a slow stream that is silent,
+the windows of two seconds close together when its next row comes; with promises on demand each closes in its time. The
+first windows are left out, and whatever comes after the last row of the slow stream counts to the last 0.02 s. A SLIDE
+of 0.02 s is the longest of which each 0.02 s can have a result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.bench.claims import Claim, Report
+from penstock.papers.plots import line_chart
+from penstock.papers.stream_mill.union_runs import (
+    NOTHING,
+    ON_DEMAND,
+    UNION,
+    Arrivals,
+    Playing,
+    Way,
+    check_whole,
+    flow_of,
+)  # fmt: skip
+
+FIGURE = "16"
+ROWS = 2000
+SLIDES = (1, 2, 5, 10, 20)
+"""In milliseconds."""
+RANGE = 100
+BIN = 0.02
+BEGIN = 0.2
+"""So many seconds after the first row windows are counted."""
+FLAT, CUT = 5.0, 10.0
+
+
+def run(events: int | None, say: Callable[[str], None]) -> Report:
+    """Every SLIDE with and without promises; `events` are about so many rows of the fast stream."""
+    arrivals = Arrivals.by_poisson(events or ROWS)
+    rows: list[dict[str, Any]] = []
+    for slide in SLIDES:
+        for way in (NOTHING, ON_DEMAND):
+            counts = results_counted(arrivals, way, slide)
+            rows.append({
+                "SLIDE, ms": slide, "while silent": way.name, "results": int(counts.sum()),
+                "most in 0.02 s": int(counts.max()), "least": int(counts.min()),
+                "burstiness": round(burstiness(counts), 2),
+            })  # fmt: skip
+            say(f"16: {rows[-1]}")
+    return Report("stream-mill-16", rows, _claims(rows))
+
+
+def burstiness(counts: np.ndarray) -> float:
+    """The paper's."""
+    return float((counts.max() - counts.min()) / counts.mean())
+
+
+def results_counted(arrivals: Arrivals, way: Way, slide: int) -> np.ndarray:
+    """The results of each 0.02 s."""
+    playing = Playing(arrivals)
+    out: list[tuple[float, int]] = []
+
+    def take(table: pa.Table) -> None:
+        out.append((time.perf_counter(), table.num_rows))
+
+    flow = flow_of(playing, way)
+    window = f"[RANGE {RANGE} MILLISECONDS, SLIDE {slide} MILLISECONDS, WA ts]"
+    run = flow.start({flow.query(f"SELECT count(*) AS c {window} FROM ({UNION}) u", name="windows"): take})
+    playing.begin()
+    run.wait()
+    check_whole(run)
+    bins = int((arrivals.slow[-1] - BEGIN) / BIN)
+    at = np.array([(when - playing.start - BEGIN) / BIN for when, _ in out])
+    counts, _ = np.histogram(np.minimum(at, bins - 0.5), bins, (0, bins), weights=[number for _, number in out])
+    return counts
+
+
+def _claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
+    by = {(row["SLIDE, ms"], row["while silent"]): row["burstiness"] for row in rows}
+    flat = max(by[slide, ON_DEMAND.name] for slide in SLIDES)
+    return [
+        Claim("burstiness with promises on demand, the most of all SLIDEs", flat, FLAT, "lower"),
+        *(
+            Claim(f"SLIDE of {slide} ms: burstiness with nothing, times that with promises on demand",
+                  by[slide, NOTHING.name] / by[slide, ON_DEMAND.name], CUT, "higher")
+            for slide in SLIDES
+        ),
+    ]  # fmt: skip
+
+
+def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Burstiness against SLIDE."""
+    lines = {
+        way.name: [(row["SLIDE, ms"], row["burstiness"]) for row in rows if row["while silent"] == way.name]
+        for way in (NOTHING, ON_DEMAND)
+    }
+    line_chart({"burstiness of the output": lines}, "SLIDE, ms", "(max - min) / mean", path, is_log=True)
