@@ -1,15 +1,16 @@
 """Figure 16: how bursty the output of a sliding window over the union is, against its SLIDE.
 
 Burstiness is (max - min) / mean of the results counted in each 0.02 s. With nothing from a slow stream that is silent,
-the windows of two seconds close together when its next row comes; with promises on demand each closes in its time. The
-first windows are left out, and whatever comes after the last row of the slow stream counts to the last 0.02 s. A SLIDE
-of 0.02 s is the longest of which each 0.02 s can have a result.
+the windows of seconds close together when its next row comes; with promises on demand each closes in its time. Windows
+of the first moments are left out, and those that are open when the streams end; what the last row of the slow stream
+lets out counts to the last 0.02 s. A SLIDE of 0.02 s is the longest of which each 0.02 s can have a result.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ SLIDES = (1, 2, 5, 10, 20)
 RANGE = 100
 BIN = 0.02
 BEGIN = 0.2
-"""So many seconds after the first row windows are counted."""
+"""So many seconds after the first row of the slow stream windows are counted."""
 FLAT, CUT = 5.0, 10.0
 
 
@@ -64,20 +65,22 @@ def burstiness(counts: np.ndarray) -> float:
 def results_counted(arrivals: Arrivals, way: Way, slide: int) -> np.ndarray:
     """The results of each 0.02 s."""
     playing = Playing(arrivals)
-    out: list[tuple[float, int]] = []
-
-    def take(table: pa.Table) -> None:
-        out.append((time.perf_counter(), table.num_rows))
-
+    out: list[tuple[float, pa.Table]] = []
     flow = flow_of(playing, way)
     window = f"[RANGE {RANGE} MILLISECONDS, SLIDE {slide} MILLISECONDS, WA ts]"
-    run = flow.start({flow.query(f"SELECT count(*) AS c {window} FROM ({UNION}) u", name="windows"): take})
+    query = flow.query(f"SELECT count(*) AS c {window} FROM ({UNION}) u", name="windows")
+    run = flow.start({query: lambda table: out.append((time.perf_counter(), table))})
     playing.begin()
     run.wait()
     check_whole(run)
+    first, last = (playing.stamps[at] for at in (len(arrivals.fast), len(arrivals.fast) - 1))
+    came, wanted = list[float](), first + timedelta(seconds=BEGIN)
+    for when, table in out:
+        closed = sum(wanted <= end <= last for end in table.column("window_end").to_pylist())
+        came += [when] * closed
     bins = int((arrivals.slow[-1] - BEGIN) / BIN)
-    at = np.array([(when - playing.start - BEGIN) / BIN for when, _ in out])
-    counts, _ = np.histogram(np.minimum(at, bins - 0.5), bins, (0, bins), weights=[number for _, number in out])
+    at = (np.array(came) - playing.start - BEGIN) / BIN
+    counts, _ = np.histogram(np.clip(at, 0, bins - 0.5), bins, (0, bins))
     return counts
 
 

@@ -112,6 +112,8 @@ class Playing:
         """They begin with `begin`."""
         self.arrivals = arrivals
         self.came = np.zeros(len(arrivals.values))
+        self.stamps: dict[int, datetime] = {}
+        """The times that rows were given, by their numbers."""
         self.start = float("inf")
         self.begun = threading.Event()
 
@@ -122,6 +124,7 @@ class Playing:
 
     def row(self, number: int, stamp: datetime) -> dict[str, Any]:
         """As the run is given it."""
+        self.stamps[number] = stamp
         return {"ts": stamp, "n": number, "v": int(self.arrivals.values[number])}
 
     def fast(self) -> Iterator[Any]:
