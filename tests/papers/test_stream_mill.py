@@ -56,6 +56,8 @@ def test_what_a_union_in_order_holds_and_is_promised() -> None:
     assert silent.promises == 0
     assert silent.held > 1, "a gap of the slow stream has many rows of the fast one"
     assert asked.promises > 0
+    by_run = union_runs.seen_of(arrivals, union_runs.Way("internal", stamped_by_run=True))
+    assert by_run.promises > 0
     ours = union_runs.seen_of(arrivals, NOTHING, ordered=False)
     assert len(ours.latencies) == len(arrivals.passing)
     assert (ours.held, ours.promises) == (0, 0)

@@ -23,6 +23,7 @@ BEATS = (1, 10, 100, 1000)
 SLACK = "5 milliseconds"
 """How old rows may be when they come, and how much more than the last one the next may be delayed."""
 BY_CLOCK = (
+    Way("the clock on demand, internal timestamps", stamped_by_run=True),
     Way(f"the clock on demand, lull of {SLACK}", declared={"lull": SLACK}),
     Way(f"the clock on demand, external with a skew of {SLACK}", declared={"timestamps": pk.external(skew=SLACK)}),
 )

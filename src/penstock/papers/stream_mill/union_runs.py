@@ -2,9 +2,10 @@
 
 A fast stream and a slow one, by Poisson, each behind a selection that passes 95 of 100 rows, meet in a union. The fast
 source is read by a thread of its own, which sleeps until a row is due; the slow one is asked in its turn. Rows are
-stamped with the clock as they are taken in (internal timestamps), so both streams are ordered, and a silent one may
-promise the time that it is. What the slow stream says while it is silent is a `Way`: nothing, or on demand a promise of
-the source or of the clock, or heartbeats, which a source with a thread of its own gives every so often, asked or not.
+stamped with the clock by their sources, so both streams are ordered, and a silent one may promise the time that it is;
+or they bring no times, and the run stamps them (internal timestamps). What the slow stream says while it is silent is a
+`Way`: nothing, or on demand a promise of the source or of the clock, or heartbeats, which a source with a thread of its
+own gives every so often, asked or not.
 
 Latency is from when a row was handed to the run (of the slow stream, from when it was due) to when the sink is given
 its result. The first row is one of the slow stream, and so is the last, so that every wait is bounded by its gaps.
@@ -36,7 +37,8 @@ FAST, SLOW = 1000.0, 0.5
 PASSES = 95
 """So many of 100 rows pass the selection of their stream."""
 SEED = 14
-SCHEMA = "ts timestamp, n bigint, v bigint"
+COLUMNS = "n bigint, v bigint"
+SCHEMA = f"ts timestamp, {COLUMNS}"
 UNION = f"SELECT ts, n FROM fast WHERE v < {PASSES} UNION ALL SELECT ts, n FROM slow WHERE v < {PASSES}"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BEGINS = 0.05
@@ -82,6 +84,8 @@ class Way:
     """So many seconds apart it promises the time unasked."""
     declared: dict[str, Any] = field(default_factory=dict)
     """What the clock may say of it."""
+    stamped_by_run: bool = False
+    """Whether rows of both streams bring no times: the run stamps them, and while one is silent the clock speaks."""
 
 
 NOTHING = Way("nothing")
@@ -108,9 +112,9 @@ class Clock:
 class Playing:
     """Arrivals that are played in real time, and when each row came."""
 
-    def __init__(self, arrivals: Arrivals) -> None:
-        """They begin with `begin`."""
-        self.arrivals = arrivals
+    def __init__(self, arrivals: Arrivals, *, stamped: bool = True) -> None:
+        """They begin with `begin`; rows that are not `stamped` bring no times."""
+        self.arrivals, self.stamped = arrivals, stamped
         self.came = np.zeros(len(arrivals.values))
         self.stamps: dict[int, datetime] = {}
         """The times that rows were given, by their numbers."""
@@ -125,7 +129,7 @@ class Playing:
     def row(self, number: int, stamp: datetime) -> dict[str, Any]:
         """As the run is given it."""
         self.stamps[number] = stamp
-        return {"ts": stamp, "n": number, "v": int(self.arrivals.values[number])}
+        return ({"ts": stamp} if self.stamped else {}) | {"n": number, "v": int(self.arrivals.values[number])}
 
     def fast(self) -> Iterator[Any]:
         """The fast stream, in a thread of the run."""
@@ -239,13 +243,16 @@ def flow_of(playing: Playing, way: Way) -> pk.Flow:
         slow = playing.slow_with_heartbeats(way.heartbeat)
     else:
         slow = Promising(playing) if way.on_demand else Asked(playing)
+    if way.stamped_by_run:
+        flow = pk.Flow().stream("fast", playing.fast(), time="ts", schema=COLUMNS, timestamps=pk.internal())
+        return flow.stream("slow", slow, time="ts", schema=COLUMNS, timestamps=pk.internal())
     flow = pk.Flow().stream("fast", playing.fast(), time="ts", schema=SCHEMA, progress=pk.ordered())
     return flow.stream("slow", slow, time="ts", schema=SCHEMA, progress=pk.ordered(), **way.declared)
 
 
 def seen_of(arrivals: Arrivals, way: Way, strategy: str = "dfs", *, ordered: bool = True) -> Seen:
     """Run the union over the arrivals; `ordered` is the paper's, which waits, and ours passes rows on as they come."""
-    playing = Playing(arrivals)
+    playing = Playing(arrivals, stamped=not way.stamped_by_run)
     out: list[tuple[float, list[int]]] = []
 
     def take(table: pa.Table) -> None:
