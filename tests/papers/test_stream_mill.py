@@ -50,7 +50,7 @@ def test_every_experiment_is_looked_at() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_what_a_union_in_order_holds_and_is_promised() -> None:
-    arrivals = Arrivals.by_poisson(60)
+    arrivals = Arrivals.by_poisson(120)
     silent, asked = (union_runs.seen_of(arrivals, way) for way in (NOTHING, ON_DEMAND))
     assert [len(seen.latencies) for seen in (silent, asked)] == [len(arrivals.passing)] * 2
     assert silent.promises == 0
@@ -147,6 +147,7 @@ def test_a_burst_that_does_not_go_on_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_burstiness_is_the_papers() -> None:
     assert figure_16.burstiness(np.array([0, 4, 2])) == 2.0
+    assert figure_16.burstiness(np.array([3, 3])) == figure_16.burstiness(np.array([0, 0])) == 0.0
 
 
 def test_what_is_passed_by_arcs() -> None:

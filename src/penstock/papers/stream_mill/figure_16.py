@@ -39,6 +39,8 @@ BIN = 0.02
 BEGIN = 0.2
 """So many seconds after the first row of the slow stream windows are counted."""
 FLAT, CUT = 5.0, 10.0
+LEAST = 0.01
+"""Less burstiness is not told apart from none."""
 
 
 def run(events: int | None, say: Callable[[str], None]) -> Report:
@@ -58,8 +60,8 @@ def run(events: int | None, say: Callable[[str], None]) -> Report:
 
 
 def burstiness(counts: np.ndarray) -> float:
-    """The paper's."""
-    return float((counts.max() - counts.min()) / counts.mean())
+    """The paper's; none where nothing came."""
+    return float((counts.max() - counts.min()) / counts.mean()) if counts.any() else 0.0
 
 
 def results_counted(arrivals: Arrivals, way: Way, slide: int) -> np.ndarray:
@@ -91,7 +93,7 @@ def _claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
         Claim("burstiness with promises on demand, the most of all SLIDEs", flat, FLAT, "lower"),
         *(
             Claim(f"SLIDE of {slide} ms: burstiness with nothing, times that with promises on demand",
-                  by[slide, NOTHING.name] / by[slide, ON_DEMAND.name], CUT, "higher")
+                  by[slide, NOTHING.name] / max(by[slide, ON_DEMAND.name], LEAST), CUT, "higher")
             for slide in SLIDES
         ),
     ]  # fmt: skip
