@@ -18,6 +18,7 @@ from tests.spark.test_clock import PATIENCE, last, until
 pytestmark = pytest.mark.spark
 
 DDL = "k string, v int"
+SECONDS = timedelta(seconds=1)
 COUNT = "SELECT k, count(*) AS n [RANGE 1 second, SLIDE 1 second, WA ts] FROM s GROUP BY k"
 
 
@@ -135,6 +136,24 @@ def test_rows_of_latent_streams_pass_without_a_time(spark: Any, tmp_path: Path) 
     run.process_available()
     run.stop()
     assert sorted((row["k"], row["w"]) for row in read(tmp_path / "out")) == [("b", 4), ("c", 3)]
-    with pytest.raises(UnsupportedError, match="a time given to rows of a latent stream") as found:
-        flow.query(COUNT)
-    assert "timestamps=pk.internal()" in str(found.value)
+
+
+def test_rows_of_latent_streams_are_stamped_where_they_enter_if_an_operator_needs_a_time(
+    spark: Any, tmp_path: Path
+) -> None:
+    began = datetime.now(UTC)
+    flow = flow_of(spark, tmp_path / "s", timestamps=pk.latent())
+    write(tmp_path / "t", ("a", 3))
+    frame = spark.readStream.schema(DDL).json(str(tmp_path / "t"))
+    flow.stream("t", frame, time="ts", timestamps=pk.latent())
+    write(tmp_path / "s", ("a", 1), ("b", 2))
+    both = "(SELECT ts, k FROM s WHERE v > 0 UNION ALL SELECT ts, k FROM t)"
+    run = flow.query(COUNT.replace("FROM s", f"FROM {both}"), name="q").start(str(tmp_path / "out"))
+    try:
+        until(run, lambda: sum(row["n"] for row in read(tmp_path / "out")) == 3)
+        found = read(tmp_path / "out")
+        assert {row["k"] for row in found} == {"a", "b"}
+        assert all(began < row["window_end"].replace(tzinfo=UTC) < datetime.now(UTC) + 2 * SECONDS for row in found)
+        assert run.progress.counts.late == 0
+    finally:
+        run.stop()

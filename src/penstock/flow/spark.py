@@ -44,6 +44,7 @@ from penstock.plan.nodes import Conflate, Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import NOTHING, spark_batch, spark_streaming
 from penstock.plan.rules.settle import settled_for
+from penstock.plan.rules.stamps import stamped_at_entry
 from penstock.plan.stages import why_uncut
 from penstock.storage.files import Place, place_of
 from penstock.storage.home import checked_name
@@ -79,6 +80,9 @@ class SparkQuery(Query):
         self._streaming = streaming.pop()
         if not self._streaming:  # a batch is given what revisions come to
             plan = self.plan = settled_for(plan, "a batch")
+        else:
+            plan = self.plan = stamped_at_entry(plan)
+            self._nodes = list({n.name: n for n in plan.walk() if isinstance(n, Source)}.values())
         self.engine = "Spark streaming" if self._streaming else "Spark batch"
         arrivals = {name for name, source in self._sources.items() if source.arrival is not None}
         supported = STREAMING if self.is_streaming else batch_support(plan, arrivals)

@@ -65,3 +65,24 @@ def _needs_time(node: Node) -> bool:
 def latent_source(source: Source) -> Source:
     """A stream of which nothing is late, and of which no bound but the end is known."""
     return replace(source, by_arrival=True, latent=True)
+
+
+def stamped_at_entry(plan: Node) -> Node:
+    """The plan where rows go from end to end at one time, as in a micro-batch: who needs a time has that of the entry.
+
+    So a latent stream of which some operator needs the time is one whose rows are stamped as they enter.
+    """
+    needed = {
+        source.name
+        for stamp in plan.walk()
+        if isinstance(stamp, Stamp)
+        for source in stamp.walk()
+        if isinstance(source, Source) and source.latent
+    }
+
+    def entering(node: Node) -> Node:
+        if isinstance(node, Source) and node.name in needed:
+            return replace(node, by_arrival=False, latent=False)
+        return node.inputs[0] if isinstance(node, Stamp) else node
+
+    return plan.transform(entering) if needed else plan
