@@ -49,7 +49,7 @@ def test_an_old_snapshot_is_small_and_of_the_case(case: Golden) -> None:
     assert case.path.stat().st_size < 50_000
 
 
-EXPERIMENTS = {"opob-join", "opib-join"}
+EXPERIMENTS = {"opob-join", "opib-join", "ordered union"}
 """Kinds that no query is planned with, so that no checkpoint has them: rivals that the papers' experiments measure."""
 
 

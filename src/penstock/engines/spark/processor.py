@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from penstock.engines.spark.worker import begin_task
-
 if TYPE_CHECKING:
     from penstock.engines.spark.host import HostedBuckets
     from penstock.plan.catalog import Catalog
@@ -50,9 +48,10 @@ class GraphProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         """One micro-batch of one bucket."""
         if self.hosted is None:
-            begin_task()
             from penstock.engines.spark.host import HostedBuckets
+            from penstock.engines.spark.worker import begin_task
 
+            begin_task()
             self.hosted = HostedBuckets(self.state, *pickle.loads(self.packed))
         frame = self.hosted.take(int(key[0]), rows)
         if frame is not None:
