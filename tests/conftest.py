@@ -16,13 +16,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-settings.register_profile("default", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("PENSTOCK_PROFILE", "default"))
 
 
-OF_A_KIND = 4
+OF_A_KIND = 3
 """So many cases of a test that runs on Spark belong to every run; the others are slow ones."""
 WITH_SPARK = re.compile(r"tests/(spark/|docs/|engines/test_)")
 """The files whose tests may need Spark."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-DEFAULT = 20
+DEFAULT = 15
 
 
 def examples(count: int) -> settings:

@@ -36,6 +36,8 @@ SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": str(KEPT),
     "spark.sql.streaming.numRecentProgressUpdates": str(4 * SPAN),
     "spark.sql.streaming.stateStore.maintenanceInterval": "5s",
+    # What it has read of `control/` Spark keeps for ten minutes otherwise; where rows wait it reads there all the time.
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "5s",
 }
 LATE = "CASE WHEN value % 20 = 0 THEN timestamp - INTERVAL 1 HOUR ELSE timestamp END AS ts"
 SQL = {
@@ -167,4 +169,4 @@ def test_nothing_grows(form: str, spark: Any, tmp_path: Path) -> None:
     assert files_old["out"] <= 200
     assert files_old["checkpoint"] <= 1.5 * files_young["checkpoint"] + 50
     assert files_old["dead"] + files_old["control"] <= 10
-    assert files_old["rounds"] <= 2 * KEPT
+    assert files_old["rounds"] <= max(100, files_young["rounds"])
