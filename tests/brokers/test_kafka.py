@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import penstock as pk
 from penstock.errors import SourceError, StreamError
+from penstock.io import kafka as sinks_of_kafka
 from penstock.io import kafka_reader
 from penstock.io.infer import parse_schema
 from penstock.io.kafka_reader import KafkaReader
@@ -267,6 +268,12 @@ def test_brokers_that_are_not_there_are_told(kafka: str, monkeypatch: pytest.Mon
         patched.setattr(kafka_reader, "ANSWER", 0.2)
         with pytest.raises(SourceError, match="The Kafka brokers cannot be reached") as unreached:
             flow_of(pk.kafka("127.0.0.1:1", "t")).query(TOTAL).collect()
+    assert "127.0.0.1:1" in unreached.value.hint
+    with monkeypatch.context() as patched:
+        patched.setattr(sinks_of_kafka, "ANSWER", 0.2)
+        query = pk.Flow().stream("s", [{"t": 1}], time="t").query("SELECT t FROM s")
+        with pytest.raises(SourceError, match="The Kafka brokers cannot be reached") as unreached:
+            query.start(pk.kafka_sink("127.0.0.1:1", "t"))
     assert "127.0.0.1:1" in unreached.value.hint
     with pytest.raises(SourceError, match="There is no such topic"):
         reader_of(kafka, "nobody-wrote-here")

@@ -426,3 +426,11 @@ def test_a_sink_of_ones_own() -> None:
     assert (kept.end, sum(table.num_rows for table in kept.tables)) == ("whole", 1)
     with pytest.raises(PenstockError, match="a path, a list, a function, or a sink"):
         over([{"t": 1}]).query(ROWS).start(42)
+
+
+def test_a_channel_is_for_one_run() -> None:
+    rows = pk.channel()
+    over(iter([{"t": 1}])).query(ROWS).start(rows).wait()
+    assert [row["t"] for row in rows] == [1]
+    with pytest.raises(StreamError, match="A channel is for one run of one query"):
+        over(iter([{"t": 1}])).query(ROWS).start(rows)

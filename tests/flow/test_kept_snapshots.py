@@ -205,6 +205,28 @@ def test_snapshots_of_other_queries_are_told(tmp_path: Path) -> None:
         flow.start({flow.query(TOTAL, name="else"): tmp_path / "else.jsonl"}, snapshots=tmp_path / "kept")
 
 
+def test_a_query_that_was_changed_is_told_by_what_was_changed(tmp_path: Path) -> None:
+    run_once(tmp_path, Numbered(ITEMS)).wait()
+    flow = pk.Flow().stream("s", Numbered(ITEMS), time="t", schema=COLUMNS)
+    query = flow.query(TOTAL.replace("sum(v)", "max(v)"), name="total")
+    with pytest.raises(CheckpointError, match="The snapshot was made by another query") as refused:
+        flow.start({query: tmp_path / "out.jsonl"}, snapshots=tmp_path / "kept", every=0)
+    assert "max(v)" in refused.value.got
+
+
+def test_a_start_that_is_refused_gives_its_files_back(tmp_path: Path) -> None:
+    with pytest.raises(SourceError):
+        run_once(tmp_path, Breaking(ITEMS, 40)).wait()
+    (tmp_path / "out.jsonl.partial").unlink()
+    for _ in range(2):
+        with pytest.raises(CheckpointError, match="shorter than it was"):
+            run_once(tmp_path, Numbered(ITEMS))
+    for kept in (tmp_path / "kept").iterdir():
+        kept.unlink()
+    run_once(tmp_path, Numbered(ITEMS)).wait()
+    assert told(lines(tmp_path / "out.jsonl")) == by_hand(ITEMS)
+
+
 def test_nothing_new_is_nothing_kept(tmp_path: Path) -> None:
     source = Numbered(ITEMS, 20)
     with run_once(tmp_path, source) as run:

@@ -161,3 +161,12 @@ def test_the_command_line_does_not_write_what_it_reads(
 def test_two_outputs_of_one_run_in_one_file_are_refused_however_it_is_spelt(tmp_path: Path) -> None:
     with pytest.raises(StreamError, match="Two outputs of a query go to one file"):
         query([{"t": 1}]).start(tmp_path / "x.csv", late=f"file://{tmp_path}/x.csv")
+
+
+def test_a_part_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out.jsonl.partial").mkdir()
+    with pytest.raises(StorageError, match="It was not possible to write a file") as refused:
+        Hold(place_of(tmp_path / "out.jsonl"), place_of(tmp_path / "out.jsonl.partial"))
+    assert refused.value.where.endswith("out.jsonl.partial")
+    (tmp_path / "out.jsonl.partial").rmdir()
+    Hold(place_of(tmp_path / "out.jsonl"), place_of(tmp_path / "out.jsonl.partial")).release()

@@ -477,6 +477,8 @@ def start_together(
             opened.callback(sink.abandon)
         run = FlowRun(name, catalog, sources, lates, letters, max_dead, max_held, keeping)
         run._join(queries.items())
+        for each in run.runs.values():
+            opened.callback(each._results.sink.abandon)
         run.execution.use(chosen)
         if weights is not None:
             run.share(weights)

@@ -29,7 +29,7 @@ class Channel(Iterator[dict[str, Any]], AsyncIterator[dict[str, Any]]):
         self.max_held = max_held
         self._rows: deque[dict[str, Any]] = deque()
         self._changed = threading.Condition()
-        self._is_over = self._is_released = False
+        self._is_over = self._is_released = self._is_given = False
         self._error: PenstockError | None = None
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
@@ -39,6 +39,18 @@ class Channel(Iterator[dict[str, Any]], AsyncIterator[dict[str, Any]]):
         return len(self._rows)
 
     # What the run does
+
+    def open_sink(self, _schema: pa.Schema | None) -> Self:
+        """It is given to a run, which it ends with."""
+        if self._is_given:
+            raise StreamError(
+                "A channel is for one run of one query.",
+                where="channel",
+                got="one that was given to a run before",
+                hint="rows = pk.channel() makes another",
+            )
+        self._is_given = True
+        return self
 
     def write(self, table: pa.Table) -> None:
         """Put rows in, as soon as there is room."""

@@ -130,7 +130,9 @@ class KafkaTarget:
                 got=", ".join(missing),
                 hint=f"the result has {', '.join(schema.names if schema is not None else ())}",
             )
-        return KafkaSink(self)
+        sink = KafkaSink(self)
+        sink.reach()
+        return sink
 
 
 def kafka_sink(
@@ -160,7 +162,7 @@ class KafkaSink:
     """Sends rows to a topic; what the brokers refuse is told with the next table."""
 
     def __init__(self, target: KafkaTarget) -> None:
-        """It is not connected before something is written."""
+        """Of one run."""
         self.target = target
         self._rows = 0
         self._error: PenstockError | None = None
@@ -175,6 +177,18 @@ class KafkaSink:
                 self._send(producer, row)
             producer.poll(0)
             self._check()
+
+    def reach(self) -> None:
+        """Raise if the brokers are not there; what is sent later waits for them."""
+        try:
+            self._connected().list_topics(self.target.topic, timeout=ANSWER)
+        except confluent().KafkaException as error:
+            raise SourceError(
+                "The Kafka brokers cannot be reached.",
+                where=f"topic {self.target.topic}",
+                got=str(error),
+                hint=f"is {self.target.servers} right?",
+            ) from error
 
     def _connected(self) -> Any:
         if self._producer is None:

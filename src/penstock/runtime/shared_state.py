@@ -81,14 +81,14 @@ def restored(
     made.strategy, made.own_strategies = graph.strategy, graph.own_strategies
     made.executor.skips = graph.executor.skips
     try:
-        kept = {*saved["operators"], *saved["faces"]}
-        again = {name: made.as_kept(planned[name], kept) for name in saved["queries"]}
-        made.grow_again(again, saved["families"], saved["faces"])
-        made.keep_entrances([entry[4] for entry in saved["nodes"].values() if entry[4] is not None])
         stateless = {*saved["stateless"], *_stateless(plans)}
         for name, plan in plans.items():
             now = describe(plan, graph.builder.catalog)
             check(saved["queries"][name], now, f"query {name}", "snapshot", stateless=stateless, fixed_result=False)
+        kept = {*saved["operators"], *saved["faces"]}
+        again = {name: made.as_kept(planned[name], kept) for name in saved["queries"]}
+        made.grow_again(again, saved["families"], saved["faces"])
+        made.keep_entrances([entry[4] for entry in saved["nodes"].values() if entry[4] is not None])
         for node in made.nodes:
             pages = held_pages(saved["operators"], node.identity, node.operator, node.label)
             node.operator.attach(MemoryPages(pages))

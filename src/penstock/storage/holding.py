@@ -55,7 +55,17 @@ class Hold:
 def _locked(target: Place, partial: Place) -> int | None:
     """A lock on the part, made if it is not there; None where the disk has no locks."""
     while True:
-        lock = os.open(partial.path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            lock = os.open(partial.path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StorageError(
+                "It was not possible to write a file.",
+                where=str(partial),
+                got=str(error),
+                hint="look at its rights and the space left, and give another path if it cannot be written",
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(lock), os.stat(partial.path)):

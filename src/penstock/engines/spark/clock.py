@@ -49,6 +49,8 @@ def silences(plan: Node, catalog: Catalog) -> dict[str, Silence]:
     for node in plan.walk():
         if isinstance(node, Source):
             silence = catalog.streams[node.name.lower()].silence
+            if silence is None and node.stamped and not node.latent:  # of a latent stream that is stamped at its entry
+                silence = Silence(lull=0)
             if silence is not None or isinstance(node.progress, Timer):
                 found[node.name] = silence or Silence()
     return found
