@@ -6,6 +6,9 @@ promise. Both sources are asked in their turns, in the thread of the run, so tha
 latency: from when a row was given to when the sink is given its result, which is when the promise has come through.
 *The promise alone* is from when it was asked for to then. Rounds by arcs and as elements take turns, and of each the
 round with the least median counts.
+
+The graph of which a share is claimed is that with the most operators. In the paper too the difference is minimal on
+simple graphs, and its 14% is of one graph. Of the smaller ones it is claimed that the share grows from one to the next.
 """
 
 from __future__ import annotations
@@ -134,10 +137,7 @@ def _claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
     claims = []
     for what in ("latency", "the promise alone"):
         shares = [row[f"{what}, less, %"] / 100 for row in rows]
-        for row, share in zip(rows, shares, strict=True):
-            if row["operators passed"]:
-                claims.append(Claim(f"past {row['operators passed']} operators: {what}, less by arcs", share, LESS,
-                                    "higher"))  # fmt: skip
+        claims.append(Claim(f"past {PASSED[-1]} operators: {what}, less by arcs", shares[-1], LESS, "higher"))
         step = min(after - before for before, after in pairwise(shares))
         claims.append(Claim(f"{what}: the least that is gained with more operators", step, 0.0, "higher"))
     return claims
