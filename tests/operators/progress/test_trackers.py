@@ -21,7 +21,7 @@ from penstock.operators.progress.marks import coded
 from penstock.operators.progress.running import running_greatest
 from penstock.operators.progress.sources import SourcesTracker
 from penstock.operators.progress.sources_by_blocks import bounds_by_blocks
-from penstock.operators.progress.trackers import PunctuationTracker, Tracker, tracker_for
+from penstock.operators.progress.trackers import DelayTracker, PunctuationTracker, Tracker, tracker_for
 
 PROGRESS = [
     ordered(),
@@ -100,6 +100,39 @@ def test_blocks_tell_of_a_stream_of_many_rows_which_are_late(number: int, disord
     assert ((times[4096:] < loose) == is_late).all()
     assert (loose[is_late] == exact[is_late]).all()
     assert state == after
+
+
+@pytest.mark.parametrize("progress", [ordered(), bounded(3)], ids=str)
+@given(before=arrivals, rows=arrivals, block=st.integers(1, 5))
+def test_by_blocks_of_rows_of_one_delay_the_same_rows_are_late(
+    progress: Progress, before: list[tuple[int, Any]], rows: list[tuple[int, Any]], block: int
+) -> None:
+    with mock.patch.multiple(running, MANY=1, BLOCK=block):
+        check_by_row(tracker_for(progress, Domain.INTEGER), before, rows, loosely=True)
+
+
+@pytest.mark.parametrize("disorder", [40, 50, 500])
+@pytest.mark.parametrize("size", [4096, 20_000, 20_005])
+def test_of_many_rows_the_late_ones_are_given_the_bound_that_condemns_them(size: int, disorder: int) -> None:
+    random = np.random.default_rng(size)
+    times = np.arange(size) // 10 - random.integers(0, 50, size)
+    times[[100, 103, size - 2]] -= 500
+    tracker = DelayTracker(disorder)
+    exact, after = tracker.by_row(7, times, None)
+    loose, also = tracker.by_row(7, times, None, loosely=True)
+    is_late = times < exact
+    assert is_late.any()
+    assert ((times < loose) == is_late).all()
+    assert (loose[is_late] == exact[is_late]).all()
+    assert (loose <= exact).all()
+    assert after == also
+
+
+def test_times_further_apart_than_an_integer_holds_are_late() -> None:
+    times = np.full(4096, 5)
+    times[10], times[4000] = 2**63 - 1, -(2**63) + 1
+    loose, _ = DelayTracker(3).by_row(None, times, None, loosely=True)
+    assert np.flatnonzero(times < loose).tolist() == list(range(11, 4096))
 
 
 def check_by_row(

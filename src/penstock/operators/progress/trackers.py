@@ -22,7 +22,7 @@ from penstock.model.timer import Timer
 from penstock.operators.progress.ahead import GuardedTracker
 from penstock.operators.progress.estimates import EstimateTracker
 from penstock.operators.progress.marks import PUNCTUATION, Marks
-from penstock.operators.progress.running import running_greatest
+from penstock.operators.progress.running import greatest_before_late, running_greatest
 from penstock.operators.progress.sources import SourcesTracker
 from penstock.operators.progress.timers import TimerTracker
 
@@ -117,7 +117,8 @@ class DelayTracker:
         self, state: int | None, times: np.ndarray, marks: Marks, *, loosely: bool = False
     ) -> tuple[np.ndarray, int]:
         """A running maximum less the delay."""
-        running = running_greatest(MIN_TICK if state is None else state, times)
+        start = MIN_TICK if state is None else state
+        running = greatest_before_late(start, times, self.delay) if loosely else running_greatest(start, times)
         newest = int(running[-1])
         if int(running[0]) < MIN_TICK + self.delay:
             running = np.where(running < MIN_TICK + self.delay, MIN_TICK, running - self.delay)
