@@ -69,7 +69,7 @@ def test_times_are_exact_where_all_is_timed(size: int) -> None:
 
 def test_rows_in_a_lane_are_timed_step_by_step() -> None:
     bench = Bench(CHAIN, "SELECT k, count(*) AS n [RANGE 50, SLIDE 50, WA ts] FROM s WHERE cheap(v) < 300 GROUP BY k")
-    alone = Bench(CHAIN, every=4)
+    alone = Bench(CHAIN, every=16)
     for each in (bench, alone):
         push = each.run.pusher("s")
         for row in ROWS:

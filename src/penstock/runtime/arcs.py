@@ -140,6 +140,23 @@ class Arc:
             self.hear(element.said if isinstance(element, Interleaved) else (element,))
         return element
 
+    def take_last(self) -> Given:
+        """The same of the only one that it has not taken, if that was not counted or marked: there is less to do."""
+        producer = self.producer
+        buffer = producer.buffer
+        elements = buffer.elements
+        if len(producer.arcs) == 1:
+            element = elements.pop()
+            self.head = buffer.start = buffer.start + 1
+        else:
+            element = elements[-1]
+            self.head = buffer.start + len(elements)
+            if len(elements) == 1:
+                buffer.forget(min([arc.head for arc in producer.arcs]))
+        if not isinstance(element, Batch):
+            self.hear(element.said if isinstance(element, Interleaved) else (element,))
+        return element
+
     def _take_all(self) -> list[Given]:
         """All elements that it has not taken, at once."""
         producer, buffer = self.producer, self.producer.buffer

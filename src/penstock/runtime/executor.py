@@ -117,8 +117,8 @@ class Executor(InstalledTable):
             while path or (woken and self._entered(part)):
                 top = path[-1]
                 if top.__class__ is Arc:
-                    buffer = top.producer.buffer
-                    unread = buffer.start + len(buffer.elements) - top.head
+                    buffer, head = top.producer.buffer, top.head
+                    unread = buffer.start + len(buffer.elements) - head
                     if unread < 2:
                         path.pop()
                         if not unread:
@@ -126,7 +126,8 @@ class Executor(InstalledTable):
                     node: GraphNode = top.consumer  # type: ignore[assignment]
                     given: Iterator[Output] = node.given  # type: ignore[assignment]
                     if given is None:  # else it was under way when the table changed
-                        given = node.given = iter(node.take_in(top.port, top.take()))
+                        element = top.take() if unread > 1 or head <= top.noticed else top.take_last()
+                        given = node.given = iter(node.take_in(top.port, element))
                     elif unread < 2:
                         path.append(top)
                     path.append(node)

@@ -160,10 +160,10 @@ class GraphNode:
         if isinstance(element, Batch):
             rows = len(element)
             statistics.rows_in += rows
-            units = 1 + (rows >> UNIT)
-            self.due = due = self.due - units
+            self.due = due = self.due - 1 - (rows >> UNIT)
             if due > 0:
                 return self.operator.process(port, element)
+            units = 1 + (rows >> UNIT)
         elif isinstance(element, Interleaved):
             self.count_in(element)
             units = 1 + (element.size >> UNIT)

@@ -23,9 +23,9 @@ from itertools import pairwise
 
 UNIT = 4
 """A unit is two to the power of so many rows, and each element is one."""
-EVERY = 256
+EVERY = 1024
 """About one in so many units is timed."""
-IN_LANES = 16
+IN_LANES = 4
 """Rows in a lane take a fraction of what elements take: so many times fewer of them are timed."""
 NEVER = 1 << 60
 FORCED = 1 << 40
