@@ -5,11 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import penstock as pk
-from penstock.engines.spark.clock import PERIOD, SILENT_SINCE, ClockReader, Moment, Waiting, bound_by_clock, silences
+from penstock.engines.spark.clock import (
+    BRIEFLY,
+    PERIOD,
+    SILENT_SINCE,
+    ClockMapper,
+    ClockReader,
+    Moment,
+    Waiting,
+    bound_by_clock,
+    silences,
+)
 from penstock.engines.spark.trackers import plain_tracker
+from penstock.engines.spark.wire import Note, load_note
 from penstock.model.time import MIN_TICK, SECOND
 from penstock.model.timestamps import Silence
 from penstock.operators.state import MemoryPages
@@ -29,13 +41,13 @@ class Clock:
         return self.seconds
 
 
-def put(home: Path, number: int, wakes: int | None) -> None:
-    RecordLog(place_of(str(home)) / "log").put(Record("r", number, number, state={"clock": wakes}))
+def put(home: Path, number: int, wakes: int | None, **state: Any) -> None:
+    RecordLog(place_of(str(home)) / "log").put(Record("r", number, number, state={"clock": wakes, **state}))
 
 
 def test_the_position_moves_only_while_something_waits(tmp_path: Path) -> None:
     clock = Clock()
-    reader = ClockReader(str(tmp_path), clock)
+    reader = ClockReader(str(tmp_path), clock=clock)
     at = reader.initialOffset()
 
     def looked() -> dict[str, int]:
@@ -57,6 +69,40 @@ def test_the_position_moves_only_while_something_waits(tmp_path: Path) -> None:
     put(tmp_path, 2, None)
     clock.seconds = 1_000_020.0
     assert looked() == at
+
+
+def test_while_rows_wait_in_queues_it_moves_with_every_micro_batch(tmp_path: Path) -> None:
+    clock = Clock()
+    reader = ClockReader(str(tmp_path), BRIEFLY, clock)
+    at = reader.initialOffset()
+
+    def looked(later: float = BRIEFLY) -> dict[str, int]:
+        clock.seconds += later
+        return reader.latestOffset(at, None)
+
+    put(tmp_path, 0, None, asks=True)
+    at = looked()
+    assert at == {"now": int((1_000_000 + BRIEFLY) * SECOND)}
+    at = looked()
+    assert at == {"now": int((1_000_000 + 2 * BRIEFLY) * SECOND)}, "it still waits"
+    assert looked(-1) == {"now": at["now"] + 1}, "what waits goes on though the clock went back"
+    put(tmp_path, 1, 0, asks=False)
+    at = looked(2)
+    assert at == {"now": int((1_000_001 + 2 * BRIEFLY) * SECOND)}, "a stream waits for the clock"
+    assert looked() == looked() == at, "for which it moves no more often than otherwise"
+    put(tmp_path, 2, None, asks=False)
+    assert looked(10) == at
+
+
+@pytest.mark.parametrize(("streams", "told"), [((), {"a": Note()}), (("b", "c"), {n: Note(clock=9) for n in "bc"})])
+def test_every_bucket_is_told_of_a_tick(streams: tuple[str, ...], told: dict[str, Note]) -> None:
+    tick = pa.RecordBatch.from_pydict({"now": [9]})
+    packets = [row for batch in ClockMapper(3, streams, "a")(iter([tick])) for row in batch.to_pylist()]
+    for stream, note in told.items():
+        own = [row for row in packets if row["port"] == stream]
+        assert len({row["bucket"] for row in own}) == len(own) == 3
+        assert all(load_note(row["body"]) == note for row in own)
+    assert len(packets) == 3 * len(told)
 
 
 def test_a_tick_is_read_once(tmp_path: Path) -> None:

@@ -81,4 +81,6 @@ TALKERS = GoldenHome(
     "talkers", first_talkers, lambda home: scenario.write_files(home / "in", range(HALF, scenario.FILES))
 )
 CONFLATED = GoldenHome("conflated", first_conflated, lambda home: queue_driver.write_file(home, 1))
-HOMES = (TALKERS, CONFLATED)
+CLOCKED = GoldenHome("conflated_by_clock", first_conflated, lambda home: queue_driver.write_file(home, 1))
+"""Where the clock makes the next micro-batch; in the one before that did files."""
+HOMES = (TALKERS, CONFLATED, CLOCKED)

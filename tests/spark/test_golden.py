@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden.spark_home import CONFLATED, TALKERS
+from tests.golden.spark_home import CLOCKED, CONFLATED, TALKERS, GoldenHome
 from tests.spark import queue_driver, scenario
 from tests.spark.queue_checks import check_rows
 
@@ -23,9 +23,12 @@ def test_the_home_of_an_earlier_release_leads_to_the_right_answer(spark: Any, tm
     assert run.progress.items() >= scenario.expected_counts().items()
 
 
-def test_rows_that_wait_in_the_home_of_an_earlier_release_are_handed_on(spark: Any, tmp_path: Path) -> None:
-    assert CONFLATED.archive.stat().st_size < 200_000
-    CONFLATED.unpack(tmp_path)
+@pytest.mark.parametrize("home", [CONFLATED, CLOCKED], ids=lambda home: home.name)
+def test_rows_that_wait_in_the_home_of_an_earlier_release_are_handed_on(
+    home: GoldenHome, spark: Any, tmp_path: Path
+) -> None:
+    assert home.archive.stat().st_size < 200_000
+    home.unpack(tmp_path)
     run = queue_driver.start(spark, tmp_path, "rows", int)
     run.finish()
     check_rows(tmp_path, 2, run.progress)

@@ -36,8 +36,6 @@ SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": str(KEPT),
     "spark.sql.streaming.numRecentProgressUpdates": str(4 * SPAN),
     "spark.sql.streaming.stateStore.maintenanceInterval": "5s",
-    # What it has read of `control/` Spark keeps for ten minutes otherwise; where rows wait it reads there all the time.
-    "spark.sql.streaming.fileSource.log.cleanupDelay": "5s",
 }
 LATE = "CASE WHEN value % 20 = 0 THEN timestamp - INTERVAL 1 HOUR ELSE timestamp END AS ts"
 SQL = {
@@ -130,7 +128,7 @@ def steps(done: dict[int, dict[str, Any]]) -> dict[str, float]:
 
 
 def counted(home: Path) -> dict[str, int]:
-    parts = ("checkpoint", "log", "late", "dead", "control", "rounds")
+    parts = ("checkpoint", "checkpoint/sources", "log", "late", "dead", "control", "rounds")
     return {"out": files_in(home / "out"), **{part: files_in(home / "flow" / home.name / part) for part in parts}}
 
 
@@ -168,5 +166,6 @@ def test_nothing_grows(form: str, spark: Any, tmp_path: Path) -> None:
     assert files_old["late"] <= 200
     assert files_old["out"] <= 200
     assert files_old["checkpoint"] <= 1.5 * files_young["checkpoint"] + 50
-    assert files_old["dead"] + files_old["control"] <= 10
+    assert files_old["dead"] + files_old["control"] == 0
+    assert files_old["checkpoint/sources"] == files_young["checkpoint/sources"]
     assert files_old["rounds"] <= max(100, files_young["rounds"])

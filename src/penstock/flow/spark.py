@@ -177,10 +177,17 @@ class SparkQuery(Query):
         """The streams that the query reads."""
         return [n.name for n in self._nodes]
 
-    def hosted(self, home: Place | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
+    def hosted(
+        self,
+        home: Place | None = None,
+        buckets: int | None = None,
+        kept: Kept = NOTHING,
+        *,
+        clock: bool | None = None,
+    ) -> Hosted:
         """The plan in stateful operators, planned by what a checkpoint has; for a query that lives in a home."""
         planned = self._planned(kept, staged=home is not None and is_staged_at(home))
-        return Hosted(self.spark, planned, self.catalog, self._sources, home, buckets, self._tables)
+        return Hosted(self.spark, planned, self.catalog, self._sources, home, buckets, self._tables, clock=clock)
 
     def _check_without_clock(self) -> None:
         """Stamps that never go back need the records of a run, and timers need its clock."""

@@ -5,6 +5,9 @@ then at most once in a while; so an idle query stays idle, and no file is writte
 down before the micro-batch begins, as it does for every source, so a micro-batch that is done again goes by the same
 clock. Which streams were silent is known where rows are taken: one that has rows in the micro-batch is not. A timer
 fires whether there are rows or not, after those of its micro-batch.
+
+It is also what makes the next micro-batch while rows wait in update queues. Then it moves as soon as the record says
+so, and tells the streams nothing if none of them goes by it.
 """
 
 from __future__ import annotations
@@ -36,8 +39,12 @@ CLOCK = "penstock_clock"
 """The format of the source, and its name among those of a query."""
 WAKES = "clock"
 """In a record: when the clock next says something that is waited for, in microseconds since 1970; None for never."""
+ASKS = "asks"
+"""In a record: whether rows wait in queues that may go on with the next micro-batch."""
 PERIOD = 1.0
 """So many seconds pass between two looks at the clock."""
+BRIEFLY = 0.02
+"""The same where there are queues, whose rows are not to wait for it."""
 SILENT_SINCE = "silent_since"
 """The page of an entrance that says when its stream was first seen to be silent."""
 SECOND = 1_000_000
@@ -70,7 +77,7 @@ class ClockSource(DataSource):
 
     def streamReader(self, schema: Any) -> ClockReader:
         """What Spark asks for positions."""
-        return ClockReader(self.options["home"])
+        return ClockReader(self.options["home"], float(self.options["period"]))
 
 
 @dataclass
@@ -83,11 +90,11 @@ class Moment(InputPartition):
 class ClockReader(DataSourceStreamReader):
     """Gives the time whenever somebody waits for it."""
 
-    def __init__(self, home: str, clock: Callable[[], float] = time.time) -> None:
-        """Of a query that lives there."""
+    def __init__(self, home: str, period: float = PERIOD, clock: Callable[[], float] = time.time) -> None:
+        """Of a query that lives there, whose records are looked at no more often than with each period."""
         self.log = RecordLog(place_of(home) / LOG)
-        self.clock = clock
-        self._looked = float("-inf")
+        self.period, self.clock = period, clock
+        self._looked = self._told = float("-inf")
 
     def initialOffset(self) -> dict[str, int]:
         """Before any tick."""
@@ -96,11 +103,17 @@ class ClockReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
         """Where it was, or the time if that is waited for; clocks that go back are not followed."""
         now = self.clock()
-        if 0 <= now - self._looked < PERIOD:
+        if 0 <= now - self._looked < self.period:
             return start
         self._looked = now
         last, ticks = self.log.last(), int(now * SECOND)
-        wakes = None if last is None or not isinstance(last.state, Mapping) else last.state.get(WAKES)
+        state = last.state if last is not None and isinstance(last.state, Mapping) else {}
+        if state.get(ASKS):
+            return {"now": max(ticks, start["now"] + 1)}
+        if 0 <= now - self._told < PERIOD:
+            return start
+        self._told = now
+        wakes = state.get(WAKES)
         return {"now": ticks} if wakes is not None and ticks > max(wakes, start["now"]) else start
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Moment]:
@@ -113,18 +126,20 @@ class ClockReader(DataSourceStreamReader):
         yield (partition.now,)
 
 
-def clock_frame(spark: SparkSession, home: str, load: Callable[[Any], DataFrame]) -> DataFrame:
+def clock_frame(spark: SparkSession, home: str, period: float, load: Callable[[Any], DataFrame]) -> DataFrame:
     """The clock of a query, as a streaming DataFrame that somebody loads."""
     spark.dataSource.register(ClockSource)
-    return load(spark.readStream.format(CLOCK).option("home", home))
+    return load(spark.readStream.format(CLOCK).option("home", home).option("period", str(period)))
 
 
 @dataclass(frozen=True)
 class ClockMapper:
-    """Tells every bucket what time it is to some streams."""
+    """Tells every bucket what time it is to some streams; if to none, that there is a micro-batch."""
 
     buckets: int
     streams: tuple[str, ...]
+    stream: str
+    """Any stream of the query."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """For `mapInArrow` over the clock."""
@@ -132,6 +147,8 @@ class ClockMapper:
             for now in batch.column(0).to_pylist():
                 for stream in self.streams:
                     yield packed(notes(stream, Note(clock=now), self.buckets))
+                if not self.streams:
+                    yield packed(notes(self.stream, Note(), self.buckets))
 
 
 def bound_by_clock(silence: Silence, pages: Pages, by_rows: int, now: int) -> int:

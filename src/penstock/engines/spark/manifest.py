@@ -82,12 +82,20 @@ def _saved_at(home: Place) -> dict[str, Any]:
 
 
 def keep_manifest(
-    home: Place, now: dict[str, Any], asked: int | None, *, buckets: int, named: bool, clock: bool = False, sql: str
+    home: Place,
+    now: dict[str, Any],
+    asked: int | None,
+    *,
+    buckets: int,
+    named: bool,
+    clock: bool = False,
+    needs_clock: bool = False,
+    sql: str,
 ) -> dict[str, Any]:
     """The manifest of a home, written if this is its first start; raise if the query cannot go on from there.
 
     `asked` is the number of buckets that was asked for, `buckets` the one that a first start takes; with `clock` the
-    clock is one of the sources.
+    clock is one of the sources then, and with `needs_clock` the query cannot go on from where it is none.
     """
     file = home / MANIFEST
     began = any(n.isdigit() for n in (home / "checkpoint" / "offsets").files())
@@ -103,7 +111,7 @@ def keep_manifest(
             json.dumps({**now, "buckets": buckets, "named": named, "clock": clock, "sql": sql}, indent=2).encode()
         )
     saved = check_manifest(file.read(), now, str(home), asked)
-    _check_clock(home, saved.get("clock", False), clock, named)
+    _check_clock(home, saved.get("clock", False), clock, named, needs=needs_clock)
     _check_names(home, saved["named"] if "named" in saved else _named_beside(home, named, began=began), named)
     return saved
 
@@ -146,9 +154,9 @@ def _check_names(home: Place, saved: bool, named: bool) -> None:
     )
 
 
-def _check_clock(home: Place, saved: bool, clock: bool, named: bool) -> None:
+def _check_clock(home: Place, saved: bool, clock: bool, named: bool, *, needs: bool) -> None:
     """Sources that go by numbers stay as many as they were, and the clock is one of them."""
-    if saved == clock or named:
+    if saved == clock or named or (clock and not needs):
         return
     raise CheckpointError(
         "The checkpoint is of a query for whose silent streams the clock speaks."

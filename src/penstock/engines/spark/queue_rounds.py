@@ -2,8 +2,9 @@
 
 What buckets tell of their queues is in every record, bucket by bucket, with what is known of the consumer's pace: so a
 run goes on with it after a restart, and whoever asks how stale a key's delivery is reads one record. As long as
-something waits, a line in the control folder makes the next micro-batch, whether or not rows come; it is put before the
-micro-batch at hand is done, and again when that is done again, so that there always is one.
+something waits the record says so, and the clock makes the next micro-batch, whether or not rows come (`clock.py`). In
+homes of earlier releases the clock is none of the sources, and cannot become one; there a line in the control folder
+does it, put before the micro-batch at hand is done, and again when that is done again, so that there always is one.
 
 A run whose trigger takes what is there and ends has no such next micro-batch: there everything goes on with each.
 """
@@ -18,6 +19,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from penstock.engines.spark.bucket_queues import QUEUES
+from penstock.engines.spark.clock import ASKS
 from penstock.engines.spark.mapper import TICKS
 from penstock.engines.spark.rounds import Round, put_round, round_of
 from penstock.model.time import Domain, show_span
@@ -90,10 +92,17 @@ class QueueRounds:
     """The queues of one run, as its driver sees them."""
 
     def __init__(
-        self, home: Place, planned: Physical, buckets: int, *, drains: bool, clock: Callable[[], float] = time.time
+        self,
+        home: Place,
+        planned: Physical,
+        buckets: int,
+        *,
+        drains: bool,
+        by_clock: bool = True,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        """With `drains`, everything goes on with each micro-batch."""
-        self.home, self.buckets, self.drains, self.clock = home, buckets, drains, clock
+        """With `drains`, everything goes on with each micro-batch; `by_clock` says what makes the next one."""
+        self.home, self.buckets, self.drains, self.by_clock, self.clock = home, buckets, drains, by_clock, clock
         self.nodes = {each.identity: each.node for each in planned.walk() if isinstance(each.node, Conflate)}
         self._round: Round | None = None
         self._left: float | None = None
@@ -138,13 +147,13 @@ class QueueRounds:
         return RoundPacing.after(None if state is None else state.pacing, node.max_staleness, node.budget)
 
     def after(self, last: Record | None, told: Sequence[tuple[int, Mapping[str, Any]]], sink: float) -> dict[str, Any]:
-        """What the record of the micro-batch has of the queues; the sink took so many seconds."""
+        """What the record of the micro-batch has of the queues, by its keys; the sink took so many seconds."""
         assert self._round is not None
         found, ends = queues_in(last), self.clock()
         inside = ends - self._round.now / SECOND
         period = None if self._is_first else int((inside + (self._between or 0.0)) * SECOND)
         self._is_first = False
-        kept = {}
+        kept, asks = {}, False
         for identity in self.nodes:
             before = found.get(identity, QueueState())
             now = {str(bucket): own[identity] for bucket, own in told if identity in own}
@@ -158,7 +167,8 @@ class QueueRounds:
             budget = None if most is None else sum(most)
             state = QueueState({**before.buckets, **now}, pacing.to_plain(), budget)
             kept[identity] = vars(state)
-        return {"now": self._round.now, "round": asdict(self._round), "told": kept}
+            asks = asks or bool(state.ready)
+        return {QUEUES: {"now": self._round.now, "round": asdict(self._round), "told": kept}, ASKS: asks}
 
     def _tell(self, identity: str, pacing: RoundPacing) -> None:
         """Say once that a bound is out of reach."""
@@ -178,5 +188,6 @@ class QueueRounds:
         self._left = None
         if record is None or not any(state.ready for state in queues_in(record).values()):
             return
-        (self.home / CONTROL_FOLDER / f"tick_{record.batch}.json").write(TICKS.encode())
+        if not self.by_clock:
+            (self.home / CONTROL_FOLDER / f"tick_{record.batch}.json").write(TICKS.encode())
         self._left = self.clock()

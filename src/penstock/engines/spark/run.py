@@ -64,7 +64,14 @@ class Startable(Protocol):
     def stream_names(self) -> list[str]:
         """The streams that it reads."""
 
-    def hosted(self, home: Place | None = None, buckets: int | None = None, kept: Kept = NOTHING) -> Hosted:
+    def hosted(
+        self,
+        home: Place | None = None,
+        buckets: int | None = None,
+        kept: Kept = NOTHING,
+        *,
+        clock: bool | None = None,
+    ) -> Hosted:
         """The plan in stateful operators, planned by what a checkpoint has; for a query that lives in a home."""
 
 
@@ -122,10 +129,18 @@ def _streaming(
     fresh = query.hosted(home.place, buckets, found)
     now = manifest_of(fresh.planned, query.catalog)
     kept = keep_manifest(
-        home.place, now, buckets, buckets=fresh.buckets, named=fresh.named, clock=bool(fresh.silences), sql=query.sql
+        home.place,
+        now,
+        buckets,
+        buckets=fresh.buckets,
+        named=fresh.named,
+        clock=fresh.clock,
+        needs_clock=bool(fresh.silences),
+        sql=query.sql,
     )
     (home.place / CONTROL_FOLDER).make_folder()
-    hosted = query.hosted(home.place, int(kept["buckets"]), found)
+    clock = fresh.clock and (fresh.named or kept.get("clock", False))
+    hosted = query.hosted(home.place, int(kept["buckets"]), found, clock=clock)
     schemas = {"result": query.form.schema, "late": hosted.late_schema, "dead": DEAD_SCHEMA}
     places = {
         "result": targets[0],
@@ -136,7 +151,8 @@ def _streaming(
         schemas["superseded"], places["superseded"] = SUPERSEDED_SCHEMA, _folder_of_superseded(targets[3], query)
     outputs = [_output(k, schemas[k], places[k], query, home, retention) for k in schemas]
     _check_places(outputs)
-    rounds = QueueRounds(home.place, hosted.planned, hosted.buckets, drains=_ends_by_itself(trigger))
+    drains = _ends_by_itself(trigger)
+    rounds = QueueRounds(home.place, hosted.planned, hosted.buckets, drains=drains, by_clock=hosted.clock)
     waiting = Waiting(query.plan, hosted.silences) if hosted.silences else None
     writer = Writer(home, outputs, hosted.buckets, limit, rounds, waiting)
     _check_checkpoint(home, writer)

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.buckets import default_buckets
-from penstock.engines.spark.clock import CLOCK, ClockMapper, clock_frame, silences
+from penstock.engines.spark.clock import BRIEFLY, CLOCK, PERIOD, ClockMapper, clock_frame, silences
 from penstock.engines.spark.host import BatchHost
 from penstock.engines.spark.judging import JudgingMapper
 from penstock.engines.spark.mapper import ControlMapper, Mapper
@@ -38,7 +38,7 @@ from penstock.model.letters import DEAD_SCHEMA, late_schema
 from penstock.model.schema import Schema
 from penstock.plan.catalog import Catalog
 from penstock.plan.distribution import SINGLE
-from penstock.plan.nodes import Source
+from penstock.plan.nodes import Conflate, Source
 from penstock.plan.physical import Physical
 from penstock.storage.files import Place
 from penstock.storage.folders import Staging
@@ -71,8 +71,12 @@ class Hosted:
         home: Place | None = None,
         buckets: int | None = None,
         tables: Mapping[str, SparkTable] | None = None,
+        *,
+        clock: bool | None = None,
     ) -> None:
         """`buckets` is a number to keep to; `tables` are what lookups look into.
+
+        `clock` says whether the clock is one of the sources of a query that is started; it is where it has a use.
 
         `home` is where the query lives that is started: there is a folder in which bounds from outside appear as JSON
         files, and there are the records by which rows of a plan that is cut are judged.
@@ -83,6 +87,8 @@ class Hosted:
         self.buckets = 1 if is_single(planned) else buckets or default_buckets(spark)
         self.named = all(sources[name.lower()].named for name in self.entrances)
         self.silences = silences(planned.node, catalog)
+        self.has_queues = any(isinstance(node, Conflate) for node in planned.node.walk())
+        self.clock = bool(self.silences) or self.has_queues if clock is None else clock
         self.late_schema = late_schema(*(p.node.schema for p in self.entrances.values()))
 
     @cached_property
@@ -108,9 +114,10 @@ class Hosted:
             bounds = loaded(self.spark, reader, CONTROL) if self.named else reader.load()
             mapper = ControlMapper(self.buckets, tuple(self.entrances))
             packed = packed.union(bounds.mapInArrow(_function(mapper), PACKED))
-            if self.silences:
-                clock = clock_frame(self.spark, self.home.uri, self._load_clock)
-                told = ClockMapper(self.buckets, tuple(self.silences))
+            if self.clock:
+                period = BRIEFLY if self.has_queues else PERIOD
+                clock = clock_frame(self.spark, self.home.uri, period, self._load_clock)
+                told = ClockMapper(self.buckets, tuple(self.silences), next(iter(self.entrances)))
                 packed = packed.union(clock.mapInArrow(_function(told), PACKED))
         last = self.planned.stages
         for stage in range(1, last) if last else ():

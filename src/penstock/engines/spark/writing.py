@@ -156,7 +156,7 @@ class Writer:
                 "reached": reached,
                 "promised": buckets.kept(),
                 OPERATORS: summed(last, [value for kind, value in notes if kind == OPERATORS]),
-                **({} if self.rounds is None else {QUEUES: self.rounds.after(last, queues, sink)}),
+                **({} if self.rounds is None else self.rounds.after(last, queues, sink)),
                 **({} if self.waiting is None else {WAKES: self.waiting.wakes(trackers, ever)}),
             },
         )
