@@ -10,8 +10,8 @@ import pytest
 
 import penstock as pk
 from penstock.engines.spark.clock import (
-    BRIEFLY,
     PERIOD,
+    POLLED,
     SILENT_SINCE,
     ClockMapper,
     ClockReader,
@@ -73,24 +73,29 @@ def test_the_position_moves_only_while_something_waits(tmp_path: Path) -> None:
 
 def test_while_rows_wait_in_queues_it_moves_with_every_micro_batch(tmp_path: Path) -> None:
     clock = Clock()
-    reader = ClockReader(str(tmp_path), BRIEFLY, clock)
+    reader = ClockReader(str(tmp_path), has_queues=True, clock=clock)
     at = reader.initialOffset()
 
-    def looked(later: float = BRIEFLY) -> dict[str, int]:
+    def looked(later: float = POLLED) -> dict[str, int]:
         clock.seconds += later
         return reader.latestOffset(at, None)
 
     put(tmp_path, 0, None, asks=True)
     at = looked()
-    assert at == {"now": int((1_000_000 + BRIEFLY) * SECOND)}
+    assert at == {"now": int((1_000_000 + POLLED) * SECOND)}
     at = looked()
-    assert at == {"now": int((1_000_000 + 2 * BRIEFLY) * SECOND)}, "it still waits"
+    assert at == {"now": int((1_000_000 + 2 * POLLED) * SECOND)}, "it still waits"
+    assert looked(POLLED / 2) == at, "there was no micro-batch in between"
     assert looked(-1) == {"now": at["now"] + 1}, "what waits goes on though the clock went back"
     put(tmp_path, 1, 0, asks=False)
     at = looked(2)
-    assert at == {"now": int((1_000_001 + 2 * BRIEFLY) * SECOND)}, "a stream waits for the clock"
+    assert at == {"now": int((1_000_001 + 2.5 * POLLED) * SECOND)}, "a stream waits for the clock"
     assert looked() == looked() == at, "for which it moves no more often than otherwise"
-    put(tmp_path, 2, None, asks=False)
+    put(tmp_path, 2, 0, asks=True)
+    assert looked(POLLED / 2) == at
+    at = looked(PERIOD)
+    assert at == {"now": int((1_000_002 + 5 * POLLED) * SECOND)}, "in the end it is seen, however often somebody asks"
+    put(tmp_path, 3, None, asks=False)
     assert looked(10) == at
 
 

@@ -7,7 +7,8 @@ clock. Which streams were silent is known where rows are taken: one that has row
 fires whether there are rows or not, after those of its micro-batch.
 
 It is also what makes the next micro-batch while rows wait in update queues. Then it moves as soon as the record says
-so, and tells the streams nothing if none of them goes by it.
+so, and tells the streams nothing if none of them goes by it. Spark asks a hundred times a second while nothing moves,
+and not at all during a micro-batch: so records are looked at when it has not asked for a moment.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ ASKS = "asks"
 """In a record: whether rows wait in queues that may go on with the next micro-batch."""
 PERIOD = 1.0
 """So many seconds pass between two looks at the clock."""
-BRIEFLY = 0.02
-"""The same where there are queues, whose rows are not to wait for it."""
+POLLED = 0.05
+"""Whoever asks again in less than so many seconds has made no micro-batch in between."""
 SILENT_SINCE = "silent_since"
 """The page of an entrance that says when its stream was first seen to be silent."""
 SECOND = 1_000_000
@@ -77,7 +78,7 @@ class ClockSource(DataSource):
 
     def streamReader(self, schema: Any) -> ClockReader:
         """What Spark asks for positions."""
-        return ClockReader(self.options["home"], float(self.options["period"]))
+        return ClockReader(self.options["home"], has_queues=self.options["queues"] == "true")
 
 
 @dataclass
@@ -90,11 +91,11 @@ class Moment(InputPartition):
 class ClockReader(DataSourceStreamReader):
     """Gives the time whenever somebody waits for it."""
 
-    def __init__(self, home: str, period: float = PERIOD, clock: Callable[[], float] = time.time) -> None:
-        """Of a query that lives there, whose records are looked at no more often than with each period."""
+    def __init__(self, home: str, *, has_queues: bool = False, clock: Callable[[], float] = time.time) -> None:
+        """Of a query that lives there, with update queues or without."""
         self.log = RecordLog(place_of(home) / LOG)
-        self.period, self.clock = period, clock
-        self._looked = self._told = float("-inf")
+        self.has_queues, self.clock = has_queues, clock
+        self._asked = self._looked = self._told = float("-inf")
 
     def initialOffset(self) -> dict[str, int]:
         """Before any tick."""
@@ -103,7 +104,9 @@ class ClockReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:
         """Where it was, or the time if that is waited for; clocks that go back are not followed."""
         now = self.clock()
-        if 0 <= now - self._looked < self.period:
+        is_polled = not self.has_queues or 0 <= now - self._asked < POLLED
+        self._asked = now
+        if is_polled and 0 <= now - self._looked < PERIOD:
             return start
         self._looked = now
         last, ticks = self.log.last(), int(now * SECOND)
@@ -126,10 +129,12 @@ class ClockReader(DataSourceStreamReader):
         yield (partition.now,)
 
 
-def clock_frame(spark: SparkSession, home: str, period: float, load: Callable[[Any], DataFrame]) -> DataFrame:
+def clock_frame(
+    spark: SparkSession, home: str, load: Callable[[Any], DataFrame], *, has_queues: bool = False
+) -> DataFrame:
     """The clock of a query, as a streaming DataFrame that somebody loads."""
     spark.dataSource.register(ClockSource)
-    return load(spark.readStream.format(CLOCK).option("home", home).option("period", str(period)))
+    return load(spark.readStream.format(CLOCK).option("home", home).option("queues", has_queues))
 
 
 @dataclass(frozen=True)

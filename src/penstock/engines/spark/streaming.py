@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.engines.spark.buckets import default_buckets
-from penstock.engines.spark.clock import BRIEFLY, CLOCK, PERIOD, ClockMapper, clock_frame, silences
+from penstock.engines.spark.clock import CLOCK, ClockMapper, clock_frame, silences
 from penstock.engines.spark.host import BatchHost
 from penstock.engines.spark.judging import JudgingMapper
 from penstock.engines.spark.mapper import ControlMapper, Mapper
@@ -115,8 +115,7 @@ class Hosted:
             mapper = ControlMapper(self.buckets, tuple(self.entrances))
             packed = packed.union(bounds.mapInArrow(_function(mapper), PACKED))
             if self.clock:
-                period = BRIEFLY if self.has_queues else PERIOD
-                clock = clock_frame(self.spark, self.home.uri, period, self._load_clock)
+                clock = clock_frame(self.spark, self.home.uri, self._load_clock, has_queues=self.has_queues)
                 told = ClockMapper(self.buckets, tuple(self.silences), next(iter(self.entrances)))
                 packed = packed.union(clock.mapInArrow(_function(told), PACKED))
         last = self.planned.stages
