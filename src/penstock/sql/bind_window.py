@@ -188,14 +188,18 @@ class WindowBinder:
 
     def _found(self, name: str, parameter: str) -> list[str]:
         """What the columns are called that an attribute may be, by its name with or without the stream's."""
-        qualifier, _, bare = name.rpartition(".")
-        if qualifier and qualifier.lower() not in self.scope.qualifiers:
+        found = self.scope.called(name, None) if "." in name else []
+        qualifiers = [name[:at] for at, char in enumerate(name) if char == "."]  # a name in quotes may have dots too
+        known = [each for each in qualifiers if each.lower() in self.scope.qualifiers]
+        if qualifiers and not known and not found:
             raise self.error(
-                "Unknown stream.", parameter, got=name, hint=closest(qualifier, sorted(self.scope.qualifiers))
+                "Unknown stream.", parameter, got=name, hint=closest(qualifiers[-1], sorted(self.scope.qualifiers))
             )
-        if bare.lower() in ROW_NUMBER_NAMES:
-            bare = self._row_number_column() or ROW_NUMBER
-        found = self.scope.called(bare, qualifier or None)
+        for qualifier in known if qualifiers else ("",):
+            bare = name[len(qualifier) + 1 :] if qualifier else name
+            if bare.lower() in ROW_NUMBER_NAMES:
+                bare = self._row_number_column() or ROW_NUMBER
+            found = [*found, *(each for each in self.scope.called(bare, qualifier or None) if each not in found)]
         if len(found) > 1:
             raise self.error("The name means several columns.", parameter, got=name, hint="say of which stream")
         return found
