@@ -304,13 +304,14 @@ def test_a_query_that_joins_while_sources_are_opened_is_read_too(monkeypatch: py
     run, openers = shared(flow, "s")
     joining = threading.Thread(target=lambda: run.add({"r": flow.query("SELECT t FROM r").plan}, openers))
 
-    class Slow(Pulling[Any]):
-        def __init__(self, turn: int) -> None:
-            super().__init__(turn)
-            joining.start()
-            joining.join(0.2)  # which waits until all is open
+    begin = Pulling.__init__
 
-    monkeypatch.setattr("penstock.engines.local.hosting.Pulling", Slow)
+    def slow(self: Pulling[Any], turn: int) -> None:
+        begin(self, turn)
+        joining.start()
+        joining.join(0.2)  # which waits until all is open
+
+    monkeypatch.setattr(Pulling, "__init__", slow)
     found = collections.Counter[str]()
     for name, item in run.run(openers, between=lambda: joining.join(30)):
         found[name] += len(item) if isinstance(item, Batch) else 0

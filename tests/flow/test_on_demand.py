@@ -38,6 +38,7 @@ QUERIES = (
     f"SELECT count(*) AS n [RANGE 6, SLIDE 3, WA u] FROM (SELECT r.t AS u FROM {JOINED}) d",
     f"SELECT count(*) AS n FROM (SELECT s.t, least(s.t, r.t) AS u FROM {JOINED}) d GROUP BY u",
     "SELECT x.t, x.k FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]",
+    "SELECT count(*) AS n [RANGE 6, SLIDE 3, WA y.t] FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]",
     "SELECT x.t, y.t AS other FROM SEQ(s x, NOT r n, s y) OVER [9 FOLLOWING x] MODE CHRONICLE",
     "SELECT x.t, y.t AS other FROM SEQ(s x, r y, NOT s n) OVER [9 FOLLOWING x] MODE CONTINUOUS",
 )
@@ -246,6 +247,12 @@ def promised(sql: str, s: tuple[int, ...], r: tuple[int, ...]) -> tuple[int, int
         (f"SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM (SELECT least(s.t, r.t) AS u FROM {JOINED}) d", 35, 31),
         ("SELECT x.t FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]", 27, 27),
         ("SELECT x.t FROM SEQ(s x, NOT r n, s y)", 21, 21),
+        (
+            "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM "
+            "(SELECT x.t, y.t AS u FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]) d",
+            30,
+            30,
+        ),
         ("SELECT count(*) AS n [RANGE 2, SLIDE 1, WA row_num] FROM s", 0, 0),
     ],
 )

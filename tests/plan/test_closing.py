@@ -21,7 +21,7 @@ from penstock.model.batch import Batch
 from penstock.model.elements import linear
 from penstock.model.schema import schema_of
 from penstock.plan.catalog import Catalog
-from penstock.plan.closing import closing_bound, closing_bounds
+from penstock.plan.closing import Closing, closing_bound
 from penstock.plan.nodes import Merge, Node
 from penstock.plan.planner import spark_streaming
 from penstock.plan.rules.smooth import smoothed
@@ -239,14 +239,14 @@ def test_streams_that_meet_under_one_time_have_bounds_of_their_own() -> None:
     for name in ("a", "b"):
         flow.stream(name, SCHEMA.arrow.empty_table(), time="t")
     plan = bind(window, flow.alter("moved", "a", shift=7).catalog)
-    assert closing_bounds(plan, {"a": 1}) == {"a": 3, "b": 10}
-    assert closing_bounds(plan, {"b": 1}) == {"a": 3, "b": 10}
-    assert closing_bounds(plan, {"a": 4, "b": 1}) == {"a": 13, "b": 20}
+    assert Closing(plan).bounds({"a": 1}) == {"a": 3, "b": 10}
+    assert Closing(plan).bounds({"b": 1}) == {"a": 3, "b": 10}
+    assert Closing(plan).bounds({"a": 4, "b": 1}) == {"a": 13, "b": 20}
 
 
 def test_a_pattern_waits_for_what_must_not_come_as_long_as_that_is_open() -> None:
     def bounds(steps: str, **newest: int) -> dict[str, int] | None:
-        return closing_bounds(bind(f"SELECT x.t FROM SEQ({steps}) OVER [10 FOLLOWING x]", catalog()), newest)
+        return Closing(bind(f"SELECT x.t FROM SEQ({steps}) OVER [10 FOLLOWING x]", catalog())).bounds(newest)
 
     assert bounds("a x, NOT b z", a=5) == {"a": 16, "b": 16}, "the time until which nothing came is 15"
     assert bounds("a x, NOT b z", a=5, b=40) == {"a": 16, "b": 41}, "what must not come is no sequence"

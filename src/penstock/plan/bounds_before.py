@@ -12,7 +12,7 @@ Where the expression has no value (it overflows) nothing is promised: far out it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from penstock.errors import EvaluationError
 from penstock.model.time import END_OF_TIME, MIN_TICK
@@ -39,7 +39,7 @@ def _value(expression: Expression, bounds: Mapping[str, int]) -> object:
         case Literal(value=value):
             return value
     if expression.name in LAZY:
-        return evaluate_lazy(expression.name, [lambda arg=arg: _value(arg, bounds) for arg in expression.args])
+        return evaluate_lazy(expression.name, [partial(_value, arg, bounds) for arg in expression.args])
     found: object = STRICT[expression.name]([_value(arg, bounds) for arg in expression.args], expression.type)
     return found
 

@@ -18,6 +18,7 @@ from penstock.plan.catalog import closest
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.monotone import stretches
 from penstock.plan.nodes import ROW_NUMBER, WINDOW_FIELDS, Node, NumberRows
+from penstock.plan.pattern_nodes import WORDS
 from penstock.plan.progressing import derived
 from penstock.plan.progressing import progressing as attributes_of
 from penstock.plan.rules.by_arrival import numbered
@@ -29,6 +30,7 @@ from penstock.sql.window_functions import BOUNDS, clause_of, window_call
 
 LONGEST = longest(Domain.INTEGER)
 """The greatest length and the farthest origin: with them, times of 64 bits leave room for both ends of a window."""
+_NOT_PROGRESSING = "The windowing attribute does not progress: nothing says when one of its windows is complete."
 ROW_NUMBER_NAMES = frozenset({"row-num", "row_num", "rownum"})
 
 
@@ -222,11 +224,14 @@ class WindowBinder:
         if found not in known:
             named = [said for each in known if (said := self.scope.said(each)) is not None]
             use = "select the time in the sub-query"
+            if self.schema[str(self.schema.time)].words == WORDS:
+                told = f"the time here is {WORDS}: select that of the step that must not come, and use it"
+                raise self.error(_NOT_PROGRESSING, parameter, got=name, hint=told)
             if named:
                 more = f", or {', '.join(named[1:])}" if named[1:] else ""
                 use = f"use the stream's time, {named[0]}{more}"
             raise self.error(
-                "The windowing attribute does not progress: nothing says when one of its windows is complete.",
+                _NOT_PROGRESSING,
                 parameter,
                 got=name,
                 hint=use if len(self.scope.relations) > 1 else f"{use}, or declare the stream with time={name!r}",

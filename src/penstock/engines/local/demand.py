@@ -26,7 +26,7 @@ from typing import Any
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.several_ingest import SeveralByRow
-from penstock.plan.closing import closing_bounds
+from penstock.plan.closing import Closing
 from penstock.plan.nodes import Node, Union
 from penstock.plan.progressing import read_by_time
 from penstock.runtime.arcs import Outlet
@@ -35,6 +35,23 @@ from penstock.runtime.graph_node import GraphNode
 
 Results = Callable[[], Iterable[tuple[Outlet, Node]]]
 """Where the results of each query come out, with its plan."""
+
+
+class _Waiting:
+    """What one query waits for."""
+
+    def __init__(self, plan: Node) -> None:
+        self.plan, self._closing = plan, Closing(plan)
+        self._streams = read_by_time(plan)
+
+    def needed(self, graph: Graph) -> dict[str, int]:
+        """The bounds on streams that let everything out; of one of which none is waited for, a first word."""
+        streams = self._streams
+        newest = {name: time for name in streams if (time := _greatest(graph.sources[name])) is not None}
+        found = self._closing.bounds(newest) if newest else {}
+        if found is None:
+            return dict.fromkeys(streams, END_OF_TIME)
+        return {name: found.get(name, MIN_TICK + 1) for name in streams}
 
 
 class Demand:
@@ -47,6 +64,8 @@ class Demand:
         """Whether any promise is waited for: its reader wants to see them, or does not know how far rows went."""
         self._known: Any = None
         self._wanted: set[str] = set()
+        self._waiting: dict[int, _Waiting] = {}
+        """By the queries' plans, each of which is kept here."""
 
     def wants(self, stream: str) -> bool:
         """Whether a greater bound on a stream could let something out."""
@@ -66,23 +85,15 @@ class Demand:
 
     def _waited_for(self, graph: Graph) -> set[str]:
         found: set[str] = set()
-        for outlet, plan in self._results():
-            needed = _needed(plan, graph)
+        results = list(self._results())
+        self._waiting = {id(plan): self._waiting.get(id(plan)) or _Waiting(plan) for _, plan in results}
+        for outlet, plan in results:
+            needed = self._waiting[id(plan)].needed(graph)
             for entrance in _leading_to(outlet.producer):
                 stream = str(entrance.stream).lower()
                 if stream in needed and _ingest(entrance).reached() < _of_use(entrance, needed[stream]):
                     found.add(stream)
         return found
-
-
-def _needed(plan: Node, graph: Graph) -> dict[str, int]:
-    """The bounds on streams that let everything out; of one of which none is waited for, a first word."""
-    streams = read_by_time(plan)
-    newest = {name: time for name in streams if (time := _greatest(graph.sources[name])) is not None}
-    found = closing_bounds(plan, newest) if newest else {}
-    if found is None:
-        return dict.fromkeys(streams, END_OF_TIME)
-    return {name: found.get(name, MIN_TICK + 1) for name in streams}
 
 
 def _of_use(entrance: GraphNode, needed: int) -> int:
