@@ -17,7 +17,7 @@ class PenstockError(Exception):
 
     @property
     def message(self) -> str:
-        """The whole text, one part a line."""
+        """The whole text, one part a line; what was got may hold what UTF-8 cannot, and stands there escaped."""
         parts = [str(self.what)]
         if self.where:
             parts.append(f"  where: {self.where}")
@@ -25,7 +25,8 @@ class PenstockError(Exception):
             parts.append(f"  got:   {self.got}")
         if self.hint:
             parts.append(f"  try:   {self.hint}")
-        return "\n".join(parts)
+        text = "\n".join(parts)
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by parts, so that an error raised in a worker process arrives whole."""

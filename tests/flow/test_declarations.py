@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -279,3 +281,86 @@ def test_names_with_blanks_and_numbers_beyond_64_bits() -> None:
     query: Any = pk.Flow().stream("s", [{"t": 1, "u": 2**64}, {"t": 2**63, "u": 1}], time="t").query("SELECT u FROM s")
     assert query.collect()["u"].to_pylist() == [2**64]
     assert query.dead_letters["reason"].to_pylist() == [f"t is not a bigint: {2**63}"]
+
+
+@pytest.mark.parametrize(
+    ("time", "told"),
+    [
+        ("", "has no name"),
+        (" ", "has no name"),
+        ("\n", "has no name"),
+        ("a\nb", "holds a character"),
+        ("a\x00b", "holds a character"),
+        ("\ud800", "holds a character"),
+        (7, "time must be a text"),
+        (None, "time must be a text"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"timestamps": pk.internal()}, {"schema": "k string"}])
+def test_a_time_that_has_no_name_to_be_called_by_is_refused(time: Any, told: str, options: dict[str, Any]) -> None:
+    with pytest.raises(StreamError, match=told) as found:
+        pk.Flow().stream("s", [{"k": "a"} if options else {time: 1, "k": "a"}], time=time, **options)
+    assert "stream s" in str(found.value)
+    assert str(found.value).encode()
+
+
+@pytest.mark.parametrize(
+    "time", ["a.b", "s.t", "s.k", 'a"b', "a`b", "a'b", "select", "T", "é", "a b", "1", "*", "__time", "wid"]
+)
+def test_a_time_may_have_any_other_name(time: str, tmp_path: Path) -> None:
+    quoted = f"`{time.replace('`', '``')}`"
+    rows = [{time: at, "k": at % 2} for at in range(10)]
+    flow = pk.Flow().stream("s", rows, time=time)
+    for name in (quoted, f"x.{quoted}"):
+        sql = f"SELECT count(*) AS n [RANGE 5, SLIDE 5, WA {name}] FROM s x"
+        assert flow.query(sql).collect()["n"].to_pylist() == [5, 5]
+    assert flow.query(f"SELECT {quoted} AS t FROM s").collect()["t"].to_pylist() == list(range(10))
+    assert flow.query(f"SELECT y.k FROM s x JOIN s y ON x.{quoted} = y.{quoted}").collect().num_rows == 10
+    for ending in ("csv", "jsonl", "parquet"):
+        place = str(tmp_path / f"all.{ending}")
+        assert flow.query("SELECT * FROM s").start(place).wait(30)
+        again = pk.Flow().stream("s", place, time=time, schema=f"{quoted} bigint, k bigint")
+        assert again.query("SELECT * FROM s").collect().to_pylist() == rows
+
+
+def test_a_windowing_attribute_that_may_be_two_columns_is_to_be_told_apart() -> None:
+    flow = pk.Flow().stream("s", [{"t": 1, "s.t": 2}], time="t")
+    with pytest.raises(QueryError, match="The name means several columns"):
+        flow.query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA s.t] FROM s")
+    assert flow.query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA t] FROM s").collect()["n"].to_pylist() == [1]
+    with pytest.raises(QueryError, match="Unknown stream"):
+        flow.query("SELECT count(*) AS n [RANGE 5, SLIDE 5, WA r.t] FROM s")
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda flow: flow.stream("s", [{"t": 1, "\ud800": 2}], time="t"),
+        lambda flow: flow.stream("s", [], time="t", schema="t bigint, `\ud800` bigint"),
+        lambda flow: flow.table("s", [{"t": 1, "\ud800": 2}]),
+        lambda flow: flow.stream("s", pd.DataFrame({"t": [1], "\ud800": [2]}), time="t"),
+    ],
+)
+def test_a_column_whose_name_is_no_text_is_refused(declare: Any) -> None:
+    with pytest.raises(StreamError, match="The name of a column holds a character that is none") as found:
+        declare(pk.Flow())
+    assert "\\ud800" in str(found.value)
+    assert " s" in found.value.where
+
+
+def test_a_query_or_a_run_whose_name_is_no_text_is_refused() -> None:
+    flow = pk.Flow().stream("s", PLAIN, time="t")
+    query = flow.query("SELECT t FROM s")
+    for call in (
+        lambda: flow.query("SELECT t FROM s", name="\ud800"),
+        lambda: query.start([], name="\ud800"),
+        lambda: flow.start({query: []}, name="\ud800"),
+    ):
+        with pytest.raises(PenstockError, match="holds a character that is none") as found:
+            call()
+        assert "\\ud800" in str(found.value)
+    run = flow.start({flow.query("SELECT t FROM s", name="a\nb é 🙂 <&>"): []})
+    assert run.wait(30)
+    with pytest.raises(StreamError, match="There is no such query") as found:
+        run.remove("\ud800")
+    assert str(found.value).encode(), "an error can be printed, whatever was got"

@@ -6,16 +6,20 @@ import asyncio
 import collections
 import random
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import penstock as pk
+from penstock.engines.local.shared import SharedExecution
 from penstock.errors import PenstockError, SourceError, StreamError
 from penstock.flow.run import FAILED, FINISHED, RUNNING, STOPPED
 from penstock.model.batch import Batch
+from penstock.runtime.pulling import Pulling
 
 S = "t bigint, k bigint, size bigint"
 W = "[RANGE 10, SLIDE 10, WA t] FROM s GROUP BY k"
@@ -225,8 +229,9 @@ def test_a_polled_source_has_one_reader_and_says_when_it_ends() -> None:
     flow = pk.Flow().stream("s", tap, time="t", schema=S)
     run = flow.query("SELECT t FROM s").start([])
     run.process_available()
-    with pytest.raises(SourceError, match="being read already"):
-        flow.query("SELECT t FROM s").start([]).wait(30)
+    for _ in range(2):  # it has that reader still, whoever else was refused
+        with pytest.raises(SourceError, match="being read already"):
+            flow.query("SELECT t FROM s").start([]).wait(30)
     run.stop()
 
     class Stops(Tap):
@@ -235,6 +240,82 @@ def test_a_polled_source_has_one_reader_and_says_when_it_ends() -> None:
 
     with pytest.raises(SourceError, match=r"gives pk\.END"):
         pk.Flow().stream("s", Stops(), time="t", schema=S).query("SELECT t FROM s").collect()
+
+
+def shared(flow: pk.Flow, *streams: str) -> tuple[SharedExecution, dict[str, Any]]:
+    """A query of each of some streams, as one, and how all streams are opened."""
+    plans = {name: flow.query(f"SELECT t FROM {name}").plan for name in streams}
+    return SharedExecution(flow.catalog, plans), {name: source.open for name, source in flow._sources.items()}
+
+
+def test_a_source_is_free_again_if_the_run_ends_while_a_query_joins_it() -> None:
+    is_stopped, is_left = threading.Event(), threading.Event()
+
+    def silent() -> Iterator[Any]:
+        is_left.wait(30)
+        yield from ()
+
+    flow = pk.Flow().stream("s", silent(), time="t", schema=S).stream("r", Tap(), time="t", schema=S)
+    run, openers = shared(flow, "s")
+    read = threading.Thread(target=lambda: list(run.run(openers, stopped=is_stopped.is_set, live={"s": 8})))
+    read.start()
+    run.begun.wait(30)
+
+    def opened_too_late() -> Any:
+        items = openers["r"]()
+        is_stopped.set()
+        run.halt()
+        read.join(30)
+        return items
+
+    with pytest.raises(StreamError, match="no other is read any more"):
+        run.add({"r": flow.query("SELECT t FROM r").plan}, openers | {"r": opened_too_late})
+    is_left.set()
+    assert openers["r"]().is_open, "nobody else reads it"
+    assert (list(run.plans), run.streams) == (["s"], ["s"]), "nothing of the query is left"
+
+
+def test_a_run_that_fails_before_its_first_item_leaves_its_sources_free() -> None:
+    flow = pk.Flow().stream("s", Tap(), time="t", schema=S)
+    run, openers = shared(flow, "s")
+    with pytest.raises(ZeroDivisionError):
+        list(run.run(openers, between=lambda: 1 / 0))
+    assert openers["s"]().is_open
+
+
+def test_a_reader_is_read_only_once_its_first_batch_is_asked_for() -> None:
+    tap = Tap(rows(0, 2))
+    reader = pa.RecordBatchReader.from_batches(
+        (table := pa.table({"t": [1], "k": [0], "size": [1]})).schema, table.to_batches()
+    )
+    flow = pk.Flow().stream("a", reader, time="t").stream("b", tap, time="t", schema=S)
+    other = flow.query("SELECT t FROM b").start([])
+    other.process_available()
+    both = flow.query("SELECT t FROM a UNION ALL SELECT t FROM b")
+    with pytest.raises(SourceError, match="being read already"):
+        both.collect()
+    other.stop()
+    tap.items.append(pk.END)
+    assert both.collect()["t"].to_pylist() == [1]
+
+
+def test_a_query_that_joins_while_sources_are_opened_is_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = pk.Flow().stream("s", rows(0, 2), time="t", schema=S).stream("r", rows(5, 7), time="t", schema=S)
+    run, openers = shared(flow, "s")
+    joining = threading.Thread(target=lambda: run.add({"r": flow.query("SELECT t FROM r").plan}, openers))
+
+    begin = Pulling.__init__
+
+    def slow(self: Pulling[Any], turn: int) -> None:
+        begin(self, turn)
+        joining.start()
+        joining.join(0.2)  # which waits until all is open
+
+    monkeypatch.setattr(Pulling, "__init__", slow)
+    found = collections.Counter[str]()
+    for name, item in run.run(openers, between=lambda: joining.join(30)):
+        found[name] += len(item) if isinstance(item, Batch) else 0
+    assert found == {"s": 2, "r": 2}
 
 
 def test_a_sink_cannot_wait_for_the_run_that_calls_it() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +19,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.progress import ordered
 from penstock.model.schema import schema_of
-from penstock.model.time import SECOND
+from penstock.model.time import DAY, FIRST_TIMESTAMP, LAST_TIMESTAMP, SECOND
 from penstock.reference import evaluate, judge
 from penstock.reference.stamps import stamps
 from penstock.testing.asserts import assert_same, assert_sound, tdb_of
@@ -229,3 +230,56 @@ def test_replicas_that_are_stamped_here_have_no_times_in_common() -> None:
     with pytest.raises(MergeError, match="have no times in common") as found:
         flow.merge("m", ["a", "b"])
     assert "pk.external()" in str(found.value)
+
+
+CENTURY = 36_524 * DAY
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (LAST_TIMESTAMP + 1, "outside of the times"),
+        (LAST_TIMESTAMP - CENTURY + 1, "outside of the times"),
+        (FIRST_TIMESTAMP - 1, "outside of the times"),
+        (FIRST_TIMESTAMP + CENTURY - 1, "outside of the times"),
+        (2**63, "outside of the times"),
+        (-(2**70), "outside of the times"),
+        (None, "a number of ticks"),
+        (1.5, "a number of ticks"),
+        (True, "a number of ticks"),
+        ("noon", "a number of ticks"),
+    ],
+)
+def test_a_clock_that_says_no_time_that_a_row_may_have_is_told(now: Any, told: str) -> None:
+    query: Any = declared([{"k": "a", "v": 1}]).query("SELECT ts, k FROM s")
+    execution: LocalExecution = query.execution()
+    execution.clock = lambda: now
+    for use in (
+        lambda: execution.feed("s", Batch(BARE, [("a", 1)])),
+        lambda: execution.pusher("s")(("a", 1)),
+        lambda: list(query.items(execution)),
+        lambda: execution.tick(now),
+    ):
+        with pytest.raises(StreamError, match=told) as found:
+            use()
+        assert found.value.where in ("clock", "tick")
+        assert "microseconds since 1970" in str(found.value)
+    with pytest.raises(StreamError, match="A clock is called"):
+        execution.clock = now
+
+
+@pytest.mark.parametrize("now", [LAST_TIMESTAMP - CENTURY, FIRST_TIMESTAMP + CENTURY, np.int64(START)])
+def test_the_first_and_the_last_time_that_a_clock_may_say_can_be_read(now: int) -> None:
+    query: Any = declared([{"k": "a", "v": 1}]).query(QUERIES[1])
+    execution: LocalExecution = query.execution()
+    execution.clock = lambda: now
+    made = [each for each in query.items(execution) if isinstance(each, Batch)]
+    assert [row["n"] for batch in made for row in batch.table.to_pylist()] == [1, 1]
+
+
+def test_a_bound_beyond_the_calendar_stamps_no_row_there() -> None:
+    execution: LocalExecution = declared().query("SELECT ts, k FROM s").execution()  # type: ignore[attr-defined]
+    execution.clock = lambda: START
+    execution.feed("s", Punctuation((("ts", LAST_TIMESTAMP + 1),)))
+    assert execution.feed("s", Batch(BARE, [("a", 1)])) == []
+    assert execution.counts.late == 1, "it is below what was promised"

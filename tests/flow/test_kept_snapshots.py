@@ -56,7 +56,7 @@ def test_each_result_is_in_the_file_once(
     """By a clock that goes on by a second whenever it is asked."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(hosting, "_wall_clock", (n * 1_000_000 for n in itertools.count()).__next__)
+        patched.setattr(hosting, "wall_clock", (n * 1_000_000 for n in itertools.count()).__next__)
         for at in sorted(breaks):
             run = run_once(home, Breaking(ITEMS, at), f"{seconds} seconds")
             with pytest.raises(SourceError, match="source of a stream failed"):

@@ -19,6 +19,7 @@ from tests.profiles import examples
 COLUMNS = "t bigint, k bigint"
 WINDOW = "[RANGE 6, SLIDE 3, WA t]"
 BOTH = "SELECT t, k FROM s UNION ALL SELECT t, k FROM r"
+JOINED = "s JOIN r ON s.k = r.k AND r.t BETWEEN s.t - 5 AND s.t + 1"
 QUERIES = (
     f"SELECT k, count(*) AS n {WINDOW} FROM s GROUP BY k",
     f"SELECT count(*) AS n {WINDOW} FROM ({BOTH}) u",
@@ -28,6 +29,18 @@ QUERIES = (
     f"SELECT k, count(*) AS n {WINDOW} FROM ({BOTH} UNION ALL SELECT t, k FROM r WHERE k = 1) u GROUP BY k",
     "SELECT DISTINCT t, k FROM s",
     f"SELECT max(n) AS m [RANGE 6, SLIDE 6, WA window_end] FROM (SELECT count(*) AS n {WINDOW} FROM s) w",
+    "SELECT count(*) AS n [RANGE 6, SLIDE 3, WA u] FROM (SELECT t + 7 AS u FROM s) d",
+    f"SELECT count(*) AS n [RANGE 6, SLIDE 3, WA u] FROM (SELECT t, t - 7 AS u FROM ({BOTH}) d) e",
+    f"SELECT k, count(*) AS n FROM ({BOTH}) u GROUP BY k, t div 5",
+    "SELECT count(*) AS n [RANGE 2, SLIDE 1, WA u] FROM (SELECT floor(t / 5) AS u FROM s) d",
+    f"SELECT count(*) AS n [RANGE 6, SLIDE 3, WA u] FROM (SELECT greatest(s.t, r.t) AS u FROM {JOINED}) d",
+    f"SELECT count(*) AS n [RANGE 6, SLIDE 3, WA u] FROM (SELECT least(s.t, r.t) AS u FROM {JOINED}) d",
+    f"SELECT count(*) AS n [RANGE 6, SLIDE 3, WA u] FROM (SELECT r.t AS u FROM {JOINED}) d",
+    f"SELECT count(*) AS n FROM (SELECT s.t, least(s.t, r.t) AS u FROM {JOINED}) d GROUP BY u",
+    "SELECT x.t, x.k FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]",
+    "SELECT count(*) AS n [RANGE 6, SLIDE 3, WA y.t] FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]",
+    "SELECT x.t, y.t AS other FROM SEQ(s x, NOT r n, s y) OVER [9 FOLLOWING x] MODE CHRONICLE",
+    "SELECT x.t, y.t AS other FROM SEQ(s x, r y, NOT s n) OVER [9 FOLLOWING x] MODE CONTINUOUS",
 )
 
 
@@ -179,3 +192,90 @@ def test_whoever_reads_elements_is_given_all_promises() -> None:
     flow = pk.Flow().stream("m", Meter(), time="t", schema=COLUMNS)
     found = [each.value for each in flow.query("SELECT t FROM m").elements() if isinstance(each, pk.Punctuation)]
     assert found == [3, 10, 20, 30, 40, 50, END_OF_TIME]
+
+
+class Slow:
+    """Gives rows at once, and then one tick more of promise each time it is asked."""
+
+    def __init__(self, *times: int) -> None:
+        self.rows = [{"t": t, "k": 0} for t in times]
+        self.polls, self.promised = 0, 0
+
+    def poll(self) -> Any:
+        self.polls += 1
+        if self.rows:
+            return self.rows.pop(0)
+        return pk.IDLE if self.polls < 500 else pk.END
+
+    def promise(self, now: int) -> int:
+        self.promised += 1
+        return self.promised
+
+
+def promised(sql: str, s: tuple[int, ...], r: tuple[int, ...]) -> tuple[int, int]:
+    """How far two idle sources were asked, each a tick at a time."""
+    sources, flow = {"s": Slow(*s), "r": Slow(*r)}, pk.Flow()
+    for name, source in sources.items():
+        flow.stream(name, source, time="t", schema=COLUMNS, progress=pk.bounded(1000))
+    query = flow.query(sql)
+    run = SharedExecution(flow.catalog, {"q": query.plan})
+    for _ in run.run({name: flow._sources[name].open for name in run.streams}):
+        pass
+    return sources["s"].promised, sources["r"].promised
+
+
+@pytest.mark.parametrize(
+    ("sql", "to_s", "to_r"),
+    [
+        ("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s", 30, 0),
+        ("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM (SELECT t + 7 AS u FROM s) d", 23, 0),
+        ("SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM (SELECT t - 7 AS u FROM s) d", 27, 0),
+        (f"SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM (SELECT t, t + 7 AS u FROM ({BOTH}) d) e", 23, 23),
+        (
+            "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM (SELECT t + 7 AS u FROM s) d UNION ALL "
+            "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM r",
+            23,
+            30,
+        ),
+        ("SELECT count(*) AS n FROM s GROUP BY floor(t / 6)", 24, 0),
+        ("SELECT count(*) AS n [RANGE 2, SLIDE 1, WA u] FROM (SELECT t div 6 AS u FROM s) d", 30, 0),
+        (
+            f"SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM (SELECT greatest(s.t, r.t) AS u FROM {JOINED}) d",
+            30,
+            30,
+        ),
+        (f"SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM (SELECT least(s.t, r.t) AS u FROM {JOINED}) d", 35, 31),
+        ("SELECT x.t FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]", 27, 27),
+        ("SELECT x.t FROM SEQ(s x, NOT r n, s y)", 21, 21),
+        (
+            "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA u] FROM "
+            "(SELECT x.t, y.t AS u FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]) d",
+            30,
+            30,
+        ),
+        ("SELECT count(*) AS n [RANGE 2, SLIDE 1, WA row_num] FROM s", 0, 0),
+    ],
+)
+def test_an_idle_source_is_asked_until_it_has_said_what_is_waited_for_and_no_more(
+    sql: str, to_s: int, to_r: int
+) -> None:
+    assert promised(sql, (20, 12), (13, 20)) == (to_s, to_r)
+
+
+def test_what_a_negation_does_not_wait_for_is_not_asked() -> None:
+    sql = "SELECT x.t FROM SEQ(s x, NOT r y) OVER [6 FOLLOWING x]"
+    assert promised(sql, (), (20,)) == (1, 21), "a first word of s: what must not come ends nothing alone"
+    assert promised(sql, (5,), (20,)) == (12, 21), "nothing came until 11"
+    assert promised(sql, (5,), ()) == (12, 12)
+
+
+def test_a_stream_is_not_asked_for_its_time_where_windows_are_on_another_attribute() -> None:
+    flow = pk.Flow().stream(
+        "m", [], time="t", schema="t bigint, u bigint", progress={"t": pk.bounded(3), "u": pk.bounded(3)}
+    )
+    on_u, on_t = (f"SELECT count(*) AS n [RANGE 6, SLIDE 3, WA {name}] FROM m" for name in "ut")
+    assert asked(SharedExecution(flow.catalog, {"q": flow.query(on_u).plan})) == set()
+    run = SharedExecution(flow.catalog, {"q": flow.query(on_u).plan, "p": flow.query(on_t).plan})
+    assert asked(run) == {"m"}
+    run.remove("p")
+    assert asked(run) == set()

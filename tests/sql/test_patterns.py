@@ -189,3 +189,11 @@ def test_a_table_has_no_rows_that_follow_one_another() -> None:
     with pytest.raises(QueryError, match="Rows of a table do not follow") as caught:
         flow.query("SELECT a.k FROM SEQ(a, t)")
     assert "join the table" in caught.value.hint
+
+
+def test_a_window_on_another_time_than_that_until_which_nothing_came_is_told_which_to_use() -> None:
+    pattern = "SEQ(a, NOT b) OVER [4 FOLLOWING a]"
+    with pytest.raises(QueryError, match="does not progress") as caught:
+        bind(f"SELECT count(*) AS n [RANGE 9, SLIDE 9, WA ts] FROM (SELECT a.ts FROM {pattern}) d", catalog())
+    assert "the time until which nothing came: select that of the step that must not come" in caught.value.hint
+    bind(f"SELECT count(*) AS n [RANGE 9, SLIDE 9, WA u] FROM (SELECT a.ts, b.ts AS u FROM {pattern}) d", catalog())

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from penstock.errors import StreamError
+from penstock.errors import PenstockError, StreamError
 from penstock.flow.user_code import NAME
+from penstock.model.convert import encodable
 from penstock.model.progress import Bounded, Ordered, PerSource, Progress, Punctuated, Several, Single, span_ticks
 from penstock.model.properties import StreamProperties
 from penstock.model.schema import Schema
 from penstock.model.time import Domain
 from penstock.plan.catalog import Catalog, closest
 from penstock.sql.predicates import punctuation_predicate
+
+
+def check_name(name: object, what: str, refused: Callable[..., PenstockError] = StreamError) -> None:
+    """Refuse what a query or a run cannot be called: it is shown, drawn, and written to files and logs."""
+    if not isinstance(name, str) or not name:
+        raise refused(f"The name of a {what} is a text.", got=repr(name)[:200])
+    if not encodable(name):
+        raise refused(
+            f"The name of a {what} holds a character that is none.",
+            got=ascii(name)[:200],
+            hint="a surrogate must stand in a pair",
+        )
+
+
+def check_time_name(name: str, where: str) -> None:
+    """Refuse what the time cannot be called: queries, files and other streams know the column by that."""
+    if not name.strip():
+        raise StreamError("The time column has no name.", where=where, got=f"time={name!r}", hint="name the column")
+    if not encodable(name) or any(unicodedata.category(char) == "Cc" for char in name):
+        raise StreamError(
+            "The name of the time column holds a character that no name can.",
+            where=where,
+            got=f"time={ascii(name)[:200]}",
+            hint="rename the column, without control characters and lone surrogates",
+        )
 
 
 def check_texts(name: object, time: object, *, what: str = "stream", **options: object) -> None:
@@ -28,6 +55,8 @@ def check_texts(name: object, time: object, *, what: str = "stream", **options: 
     for option, value in given.items():
         if not isinstance(value, str):
             raise StreamError(f"{option} must be a text.", where=f"{what} {name}", got=repr(value))
+    if isinstance(time, str):
+        check_time_name(time, f"{what} {name}")
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from penstock.flow.altering import FlowAltered
 from penstock.flow.bursts import with_burst
 from penstock.flow.conflating import FlowUpdates
 from penstock.flow.declaring import (
+    check_name,
     check_progress,
     check_texts,
     declared_properties,
@@ -354,8 +355,8 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
         """
         if not isinstance(sql, str):
             raise QueryError("A query is a text.", got=repr(sql)[:200], hint="flow.query('SELECT … FROM …')")
-        if name is not None and not isinstance(name, str):
-            raise QueryError("The name of a query is a text.", got=repr(name)[:200])
+        if name is not None and name != "":
+            check_name(name, "query", QueryError)
         return self._query_in(sql, sql, name, max_burst)
 
     def _query_in(self, text: str, sql: str, name: str | None = None, max_burst: int | None = None) -> Query:
@@ -480,5 +481,4 @@ class Flow(PySparkNames, FlowTables, FlowAltered, FlowUpdates):
                 where="flow.start",
                 hint="query.start(sink); pk.Flow() without Spark runs several as one",
             )
-        if not isinstance(name, str) or not name:
-            raise StreamError("The name of a run is a text.", got=repr(name)[:200])
+        check_name(name, "run")

@@ -7,12 +7,14 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from penstock.engines.local.execution import LocalExecution
 from penstock.errors import StreamError, UnsupportedError
+from penstock.flow.declaring import check_name
 from penstock.flow.local_run import LocalRun
 from penstock.flow.query import Query, StartOptions
 from penstock.flow.results import Results
@@ -188,8 +190,8 @@ class LocalQuery(Query):
             self.name, trigger=options.trigger, buckets=options.buckets, retention=options.retention,
             superseded=options.superseded,
         )  # fmt: skip
-        if name is not None and not (isinstance(name, str) and name):
-            raise StreamError("The name of a run is a text.", where=self.name, got=repr(name)[:200])
+        if name is not None:
+            check_name(name, "run", partial(StreamError, where=self.name))
         given = {"results": sink, "late rows": options.late, "dead letters": options.dead_letters}
         targets = {output: by_uri(target) for output, target in given.items()}
         check_apart(targets, self.name)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StreamError
-from penstock.model.convert import is_missing, plain
+from penstock.model.convert import encodable, is_missing, plain
 from penstock.model.reading import read_text
 from penstock.model.schema import (
     BIGINT,
@@ -46,19 +46,31 @@ _PYTHON: list[tuple[type, DataType]] = [
 ]  # fmt: skip
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Refuse columns that no table can have."""
+    for name in names:
+        if not encodable(name):
+            raise StreamError(
+                "The name of a column holds a character that is none.",
+                got=ascii(name)[:200],
+                hint="a surrogate must stand in a pair",
+            )
+
+
 def parse_schema(ddl: str, time: str | None, time_format: str | None = None) -> Schema:
     """A schema from a DDL string such as `ts timestamp, srcIP string, len int`."""
     if not isinstance(ddl, str):
         raise StreamError("A schema is a text.", got=repr(ddl), hint="'ts timestamp, srcIP string, len int'")
     fields = []
     for part in split_list(ddl):
-        match = re.fullmatch(r"\s*(?:`([^`]+)`|(\S+))\s+(\S.*?)\s*", part, re.DOTALL)
-        words = [match[1] or match[2], match[3]] if match is not None else []
+        match = re.fullmatch(r"\s*(?:`((?:[^`]|``)+)`|(\S+))\s+(\S.*?)\s*", part, re.DOTALL)
+        words = [match[1].replace("``", "`") if match[1] else match[2], match[3]] if match is not None else []
         if len(words) != 2 or not words[0].strip("`"):
             raise StreamError(
                 "A schema is a list of names and types.", got=part.strip(), hint="'ts timestamp, srcIP string, len int'"
             )
         fields.append(Field(words[0], parse_type(words[1])))
+    check_names(field.name for field in fields)
     return timed(Schema(tuple(fields)), time, time_format, declared=True)
 
 
@@ -84,6 +96,7 @@ def from_rows(rows: Iterable[Mapping[str, object]], time: str | None, time_forma
                     unusable.setdefault(name, type(value).__name__)
                 else:
                     found.add(type_)
+    check_names(types)
     if not types:
         raise StreamError("The columns of an empty list are not known.", hint="give schema='ts timestamp, …'")
     fields = tuple(

@@ -8,6 +8,7 @@ lives in columns (`model.lived_rows`); elements have them anyway.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -114,7 +115,7 @@ def _open(
         final = declared or ready(infer.from_arrow(source.schema, time, time_format))
         _require(final, source.schema.names)
         batches = _once(source)
-        return LocalSource(final, lambda: _conformed(final, batches(), source.schema), ahead=BATCHES_AHEAD)
+        return LocalSource(final, lambda: _conformed(final, _begun(batches), source.schema), ahead=BATCHES_AHEAD)
     if isinstance(source, Sequence) and not isinstance(source, bytes | bytearray):
         if source and not any(isinstance(item, Mapping | Insert | Adjust | Punctuation) for item in source):
             raise StreamError("A list must hold dictionaries, elements or paths.", got=type(source[0]).__name__)
@@ -162,21 +163,25 @@ def _files(
 
 def _once(source: Iterable[T]) -> Callable[[], Iterator[T]]:
     """A way to read an iterable; one that is its own iterator can be read once, and says so the second time."""
-    state = {"read": False}
+    first = threading.Lock()
+    """Held for good by whoever reads it."""
 
     def read() -> Iterator[T]:
         items = iter(source)
-        if items is source or isinstance(source, pa.RecordBatchReader):
-            if state["read"]:
-                raise SourceError(
-                    "The source has been read already, and can be read only once.",
-                    got=type(source).__name__,
-                    hint="declare the stream anew with a fresh one, or give a list or a table",
-                )
-            state["read"] = True
+        if (items is source or isinstance(source, pa.RecordBatchReader)) and not first.acquire(blocking=False):
+            raise SourceError(
+                "The source has been read already, and can be read only once.",
+                got=type(source).__name__,
+                hint="declare the stream anew with a fresh one, or give a list or a table",
+            )
         return items
 
     return read
+
+
+def _begun(begin: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """It is read when the first is asked for: a run that is refused has not read it."""
+    yield from begin()
 
 
 def _as_table(source: object) -> pa.Table | None:
@@ -208,6 +213,7 @@ def _from_pandas(frame: Any) -> pa.Table:
                 got=f"{name}: {str(error)[:200]}",
                 hint="convert it before, or leave it out",
             ) from None
+    infer.check_names(names)
     return pa.Table.from_arrays(columns, names=names)
 
 
@@ -304,17 +310,18 @@ def _broker_source(source: SourceTarget, declared: Schema | None, *, may_revise:
 
 def _polled_source(source: Polled, declared: Schema | None, *, may_revise: bool) -> LocalSource:
     form = _one_by_one(declared, may_revise=may_revise)
-    readers: list[PolledItems[Item]] = []
+    opening, last = threading.Lock(), list[PolledItems[Item]]()
 
     def read() -> PolledItems[Item]:
-        if readers and readers.pop().is_open:
-            raise SourceError(
-                "The source is being read already.",
-                got=type(source).__name__,
-                hint="flow.start runs several queries over one source; or stop the other run first",
-            )
-        readers.append(PolledItems(source, partial(_made, form)))
-        return readers[0]
+        with opening:
+            if last and last[0].is_open:
+                raise SourceError(
+                    "The source is being read already.",
+                    got=type(source).__name__,
+                    hint="flow.start runs several queries over one source; or stop the other run first",
+                )
+            last[:] = [PolledItems(source, partial(_made, form))]
+            return last[0]
 
     return LocalSource(
         form.schema, read, insert_only=not may_revise, is_polled=True, is_resumable=isinstance(source, Resumable)

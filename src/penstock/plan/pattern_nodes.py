@@ -41,6 +41,8 @@ from penstock.plan.node import Node
 Context = Literal["recent", "chronicle", "continuous", "cumulative"]
 CONTEXTS: tuple[Context, ...] = get_args(Context)
 DEADLINE = "__time"
+WORDS = "the time until which nothing came"
+"""What people are shown for it."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,7 @@ class Pattern(Node):
             time = DEADLINE
             while time.lower() in {name.lower() for name in self.names}:
                 time = "_" + time
-            words = "the time until which nothing came"
-            fields.append(Field(time, below[below.time].type, hidden=True, words=words))
+            fields.append(Field(time, below[below.time].type, hidden=True, words=WORDS))
         unusable = tuple(each for at in self.places for each in self.steps[at].schema.unusable)
         return Schema(tuple(fields), time, unusable=unusable)
 

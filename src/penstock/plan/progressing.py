@@ -17,6 +17,7 @@ for those of the attribute it stands on. Where the rows of a stream are the resu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from penstock.plan.aggregate_nodes import WindowAggregate
@@ -210,6 +211,18 @@ def wanted_below(node: Node, port: int, above: Wanted) -> Wanted:
             return {time: EVERY}
         case _:
             return {time: useful_below(node, above.get(str(node.schema.time), EVERY))}
+
+
+def read_by_time(plan: Node) -> set[str]:
+    """The streams, by their names in lower case, of which some part of a plan can use bounds on their time."""
+
+    def visit(node: Node, above: Wanted) -> Iterator[str]:
+        if isinstance(node, Source) and not node.by_arrival and node.schema.time in above:
+            yield node.name.lower()
+        for port, below in enumerate(node.inputs):
+            yield from visit(below, wanted_below(node, port, above))
+
+    return set(visit(plan, wanted_above(plan)))
 
 
 def _either(one: Useful | None, other: Useful) -> Useful:

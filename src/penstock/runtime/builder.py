@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,13 +14,6 @@ from penstock.model.nested import column_of
 from penstock.model.progress import PerSource, Punctuated, Several, Single
 from penstock.model.schema import DataType, Schema
 from penstock.model.time import Domain
-from penstock.operators.aggregates.catalogue import array_form
-from penstock.operators.aggregates.columnar import ColumnarAggregate
-from penstock.operators.aggregates.functions import max_of
-from penstock.operators.aggregates.paned import PanedAggregate
-from penstock.operators.aggregates.partials import Grouping, Places
-from penstock.operators.aggregates.whole_groups import GroupAggregateOperator
-from penstock.operators.aggregates.wid import WidAggregate
 from penstock.operators.joins.forms import Condition
 from penstock.operators.joins.lookup import LookupOperator
 from penstock.operators.joins.table_index import TableIndex, Versions
@@ -47,12 +39,8 @@ from penstock.operators.relational.select import SelectOperator
 from penstock.operators.relational.settle import SettleOperator
 from penstock.operators.relational.stretches import StretchesOperator
 from penstock.operators.relational.unnest import UnnestOperator
-from penstock.operators.windows.sliding import Sliding
-from penstock.plan import cost
-from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
-from penstock.plan.complete import completing
-from penstock.plan.expressions import AggregateCall, Column, Expression, always_has_value
+from penstock.plan.expressions import Column, Expression, always_has_value
 from penstock.plan.monotone import rises_with_all
 from penstock.plan.nodes import (
     AlterLifetime,
@@ -79,9 +67,8 @@ from penstock.plan.nodes import (
 )
 from penstock.plan.physical import Physical
 from penstock.plan.planner import BY_BATCH
-from penstock.plan.progressing import firsts, progressing
-from penstock.plan.useful import EVERY
-from penstock.plan.windows import SlidingWindow
+from penstock.plan.progressing import firsts
+from penstock.runtime.aggregate_building import group_aggregate, window_aggregate
 from penstock.runtime.column_functions import column_function, made_column
 from penstock.runtime.column_scalars import ColumnFunction, NotColumnar
 from penstock.runtime.join_building import build_join
@@ -150,9 +137,9 @@ class Builder:
             case Lookup():
                 return self._lookup(node)
             case WindowAggregate():
-                return self.window_aggregate(node, planned.algorithm)
+                return window_aggregate(node, planned.algorithm, self.catalog)
             case GroupAggregate():
-                return self.group_aggregate(node, planned.useful)
+                return group_aggregate(node, self.catalog, planned.useful)
             case RowNumber():
                 return row_number_operator(node)
             case _:
@@ -283,69 +270,6 @@ class Builder:
             None if node.as_of is None else below.index(node.as_of),
         )
 
-    def window_aggregate(self, node: WindowAggregate, algorithm: str) -> Operator:
-        """The operator of a window aggregate by an algorithm, see `plan.cost`."""
-        window = node.window
-        if not isinstance(window, SlidingWindow):
-            raise UnsupportedError("There is no operator for this kind of window.", where=node.label)
-        grouping = self.grouping(node)
-        sliding = Sliding(window.range, window.slide, window.origin)
-        match algorithm:
-            case cost.WID:
-                return WidAggregate(node.schema, sliding, grouping)
-            case cost.PANED | cost.DIFFERENTIAL:
-                differential = algorithm == cost.DIFFERENTIAL
-                return PanedAggregate(node.schema, sliding, grouping, differential=differential)
-            case cost.COLUMNAR:
-                return self._columnar(node, sliding, grouping)
-            case _:
-                raise UnsupportedError("There is no such algorithm for aggregates.", where=node.label, got=algorithm)
-
-    def group_aggregate(self, node: GroupAggregate, useful: tuple[int, int] = EVERY) -> GroupAggregateOperator:
-        """The operator of an aggregate of whole groups, whose greatest time is one more aggregate."""
-        grouping, schema = self.grouping(node), node.input.schema
-        time = schema[schema.time].type
-        timed = replace(
-            grouping,
-            arguments=(*grouping.arguments, schema.time_index),
-            functions=(*grouping.functions, max_of(time, time)),
-        )
-        about = completing(node.input, node.keys) or ()
-        lead = tuple(at for at, key in enumerate(node.keys) if key in about)
-        known = progressing(node.input)
-        passing = {key: at for at, key in enumerate(node.keys) if key in known}
-        return GroupAggregateOperator(node.schema, timed, lead, useful, passing)
-
-    def grouping(self, node: WindowAggregate | GroupAggregate) -> Grouping:
-        """Its keys and arguments among the columns of its input, and what is computed of them."""
-        schema = node.input.schema
-        return Grouping(
-            schema,
-            tuple(schema.index(k) for k in node.keys),
-            tuple(_places(a, schema) for a in node.aggregates),
-            tuple(record_of(a, self.catalog).row_form(a.argument_type, a.type) for a in node.aggregates),
-        )
-
-    def _columnar(self, node: WindowAggregate, sliding: Sliding, grouping: Grouping) -> Operator:
-        schema = node.input.schema
-        records = [record_of(a, self.catalog) for a in node.aggregates]
-        types = [a.type for a in node.aggregates]
-        columns = [None if a.argument is None else schema.index(a.argument) for a in node.aggregates]
-        form = array_form(list(zip(records, columns, types, strict=True)), schema)
-        if form is None:
-            raise UnsupportedError("These aggregates are not a matter of numbers.", where=node.label)
-        key_schema = Schema(tuple(schema.fields[i] for i in grouping.keys))
-        return ColumnarAggregate(
-            node.schema,
-            sliding,
-            schema.time_index,
-            grouping.keys,
-            key_schema,
-            *form,
-            lifetime=schema.lifetime,
-            attribute=str(schema.time),
-        )
-
 
 def _mask(by_column: ColumnFunction | None) -> Callable[[Batch], pa.ChunkedArray | None]:
     """Which rows of a batch a condition holds for; None where these values have no columnar answer."""
@@ -360,11 +284,6 @@ def _mask(by_column: ColumnFunction | None) -> Callable[[Batch], pa.ChunkedArray
         return None if isinstance(result, pa.Scalar) else result
 
     return mask
-
-
-def _places(call: AggregateCall, schema: Schema) -> Places:
-    places = tuple(schema.index(name) for name in call.columns)
-    return places if len(places) > 1 else places[0] if places else None
 
 
 def survivors(node: Project) -> dict[str, list[str]]:

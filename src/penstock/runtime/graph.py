@@ -30,16 +30,14 @@ from penstock.plan.planner import MARKED
 from penstock.plan.repeated import repeated
 from penstock.runtime.arcs import Arc, Given, Outlet, QueuedArc, Result
 from penstock.runtime.builder import Builder
-from penstock.runtime.chain import Segment, breaks_between, segments_of
 from penstock.runtime.executor import Executor
 from penstock.runtime.graph_node import GraphNode, Statistics
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
-from penstock.runtime.installed_table import STALE, Table, table_of
 from penstock.runtime.kept_positions import kept_positions
 from penstock.runtime.marked_growing import grown_over_windows
 from penstock.runtime.pacing import Pacing
 from penstock.runtime.sampling import Clocks, Trace
-from penstock.runtime.strategies import DEPTH_FIRST, Strategy
+from penstock.runtime.scheduled import Scheduled
 from penstock.runtime.taking_up import check_snapshot
 
 __all__ = ["Graph", "GraphNode", "QueryGraph", "Side", "Statistics"]
@@ -50,13 +48,12 @@ def _nobody(stream: str, operator: str | None, rejected: Rejected) -> None:
     raise InternalError("Rows that leave the graph are kept nowhere.", where=operator or stream)
 
 
-class Graph:
+class Graph(Scheduled):
     """Operators joined by arcs."""
 
     def __init__(self, builder: Builder) -> None:
         """No operators yet."""
         self.builder = builder
-        self.nodes: list[GraphNode] = []
         self.sources: dict[str, list[GraphNode]] = {}
         """The readings of each stream; the first one speaks for the stream."""
         self.queued: list[QueuedArc] = []
@@ -65,15 +62,9 @@ class Graph:
         """What time it is, in microseconds, for queues."""
         self.side: Side = _nobody
         """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
-        self.strategy = DEPTH_FIRST
-        """Of all operators that have none of their own."""
-        self._is_broken = False
-        """Whether somebody has put a break node."""
-        self._placed: list[Arc] = []
-        """The break nodes that were put by what was measured."""
         self.clocks = Clocks()
         """By which it is measured how long operators take and elements wait."""
-        self.executor = Executor(self.reject, lambda: self.clock())  # noqa: PLW0108 - whichever is the clock then
+        super().__init__(Executor(self.reject, lambda: self.clock()))  # noqa: PLW0108 - whichever is the clock then
 
     def _add(self, planned: Physical, operator: Operator, identity: str) -> GraphNode:
         """A node of its own, without arcs."""
@@ -109,86 +100,13 @@ class Graph:
             consumer.inputs.append(Arc(producer, consumer, port))
         self.executor.touch(producer, consumer)
 
-    # What runs next
-
-    @property
-    def table(self) -> Table:
-        """Which operator runs next."""
-        self.tabulate()
-        if self.executor.table is None:
-            self.executor.table = table_of(self.nodes, self._strategies())
-        return self.executor.table
-
-    def tabulate(self) -> None:
-        """Make the rows of the table that are not up to date since the graph has changed."""
-        if self.executor.unsettled & STALE and not (self._is_uniform and self.executor.patch(self.strategy)):
-            strategies = self._strategies()
-            self.executor.install(table_of(self.nodes, strategies), strategies)
-
-    @property
-    def _is_uniform(self) -> bool:
-        """Whether all nodes have one strategy."""
-        return True
-
-    def _strategies(self) -> Callable[[GraphNode], Strategy]:
-        """The strategy by which each node is run."""
-        strategy = self.strategy
-        return lambda _: strategy
-
-    def use(self, strategy: Strategy) -> None:
-        """Run by another strategy from here on; what is under way goes on by it."""
-        self.strategy = strategy
-        self.executor.forget()
-        self.tabulate()
-
-    def break_after(self, node: GraphNode, *, broken: bool = True) -> None:
-        """Put a virtual break node at the output of an operator, before everybody who takes it, or take it away."""
-        for arc in node.arcs:
-            arc.is_break = broken and arc.consumer is not None
-        self._is_broken = any(arc.is_break for each in self.nodes for arc in each.arcs)
-        self.executor.forget()
-        self.tabulate()
-
-    def place_breaks(self, rule: str | None) -> list[Segment]:
-        """Put break nodes by what was measured, in place of those that were put so before; without a rule, take these.
-
-        `chain` is the only rule; the segments, between which the break nodes stand and of which the steepest that has
-        something to do is run.
-        """
-        for arc in self._placed:
-            arc.is_break = False
-        found = [] if rule is None else segments_of(self.nodes)
-        self._placed = breaks_between(found)
-        for arc in self._placed:
-            arc.is_break = True
-        self.executor.slopes = {node: segment.slope for segment in found for node in segment.operators}
-        self._is_broken = any(arc.is_break for each in self.nodes for arc in each.arcs)
-        self.executor.forget()
-        self.tabulate()
-        return found
-
-    @property
-    def is_ranked(self) -> bool:
-        """Whether of several parts that have something to do the steepest runs."""
-        return bool(self.executor.slopes)
+    # Running
 
     def admit(self, stream: str, elements: Sequence[Given]) -> None:
         """More has come at an entrance while something is under way; it has its turn as the table says."""
         for node in self.sources[stream.lower()]:
             node.come_together(elements, self.clocks.stopwatch())
             self.executor.wake(node)
-
-    @property
-    def takes_bursts(self) -> bool:
-        """Whether it matters that several elements came together."""
-        return self.strategy != DEPTH_FIRST or self._is_broken
-
-    def _settle(self) -> Iterator[None]:
-        """Make the table if the graph has changed, and run whatever is under way to its end."""
-        self.tabulate()
-        return self.executor.rest()
-
-    # Running
 
     def push(self, stream: str, element: Given) -> None:
         """Hand an element to a stream and run until nothing is left to do."""

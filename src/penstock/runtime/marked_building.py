@@ -8,6 +8,7 @@ from penstock.operators.queues.marked_plan import MarkedLevel, MarkedPlan
 from penstock.plan.nodes import WindowAggregate
 from penstock.plan.physical import Physical
 from penstock.plan.update_marks import PlanMarks, sliding_of
+from penstock.runtime.aggregate_building import grouping_of
 from penstock.runtime.builder import Builder
 
 
@@ -33,5 +34,5 @@ def marked_plan(planned: Physical, marks: PlanMarks, builder: Builder) -> Marked
                 operator = builder.operator(by_node[id(between)])
                 assert isinstance(operator, Stateless), "what is between aggregates remembers nothing"
                 after.append(operator)
-            levels.append(MarkedLevel(node.schema, sliding_of(node), builder.grouping(node), tuple(after)))
+            levels.append(MarkedLevel(node.schema, sliding_of(node), grouping_of(node, builder.catalog), tuple(after)))
     return MarkedPlan(levels, marks.extents)

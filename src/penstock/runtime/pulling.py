@@ -85,7 +85,7 @@ class Pulling(Generic[T]):
         self._lanes: dict[str, _Lane[T]] = {}
         self._said: deque[tuple[str, T]] = deque()
         self._changed = threading.Condition()
-        self._idle = self._halted = self._closed = False
+        self._idle = self._halted = self._closing = self._closed = False
         self.is_done = False
         """Whether every source has ended, and this was noticed."""
         self._full = 0
@@ -99,10 +99,10 @@ class Pulling(Generic[T]):
     def add(self, name: str, source: Iterable[T], ahead: int | None = LIMIT) -> bool:
         """Begin to read a source, of which so many items may be read ahead; one without that is at rest.
 
-        Whether it will be read: not if all the others have ended, and nobody asks any more.
+        Whether it will be read: not if all the others have ended, or nothing more is to be read.
         """
         with self._changed:
-            if self.is_done:
+            if self.is_done or self._halted or self._closing:
                 return False
             lane = self._lanes[name] = _Lane(name, source, ahead or 1)
         if isinstance(source, Sequence):
@@ -130,6 +130,8 @@ class Pulling(Generic[T]):
 
     def close(self) -> None:
         """Read nothing any more, and forget what was read ahead."""
+        with self._changed:
+            self._closing = True  # from here on none is added
         for name, lane in list(self._lanes.items()):
             if lane.items is None and lane.ready and not isinstance(lane.source, Sequence):
                 LOGGER.warning("source %s: %d items that were read ahead are not taken", name, len(lane.ready))

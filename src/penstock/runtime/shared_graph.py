@@ -2,7 +2,7 @@
 
 Two nodes are the same if they say the same over the same inputs, by the same algorithm, whatever query they are of.
 Streams belong to the flow: an entrance judges rows once for all queries, and stays when the last of them has left.
-Window aggregates that differ in their functions alone are faces of one family (`operators.aggregates.family`).
+Window aggregates that differ in their functions alone are faces of one family (`families`).
 
 Queries come and go while the graph is at work. One that comes is told what was promised, and what it gives is complete
 from a time on that follows from what was seen before (`plan.completeness`); with it comes what nobody else has asked
@@ -13,45 +13,29 @@ takes from, with their state. Whenever the graph changes, sources are told anew 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from penstock.errors import StreamError
 from penstock.model.elements import linear
-from penstock.model.schema import Schema
 from penstock.model.time import MIN_TICK
-from penstock.operators.aggregates.catalogue import array_form
-from penstock.operators.aggregates.family import FaceOperator, FamilyAggregate
-from penstock.operators.aggregates.measures import Measure, Result
 from penstock.operators.operator import Rejected
 from penstock.operators.progress.ingest import Ingest
-from penstock.operators.windows.sliding import Sliding
-from penstock.plan import cost
-from penstock.plan.aggregates import record_of
-from penstock.plan.catalog import Catalog
 from penstock.plan.completeness import last_incomplete
 from penstock.plan.identity import canonical, digest
-from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, Unnest, WindowAggregate, window_fields
+from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, Unnest, WindowAggregate
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.plan.update_nodes import needs
 from penstock.plan.useful import EVERY, Useful, useful_below, useful_to_any
-from penstock.plan.windows import SlidingWindow
 from penstock.runtime.arcs import Arc, Outlet
 from penstock.runtime.builder import Builder
+from penstock.runtime.families import Families, wanted_of
 from penstock.runtime.graph import Graph, GraphNode
 from penstock.runtime.installed_table import Table, table_of
 from penstock.runtime.strategies import Strategy
 from penstock.runtime.takers import takers_of
 from penstock.sql.predicates import source_of
-
-
-@dataclass(frozen=True)
-class WantedMeasures:
-    """What an aggregate of a query wants of a family."""
-
-    measures: tuple[Measure, ...]
-    results: tuple[Result, ...]
 
 
 class SharedGraph(Graph):
@@ -69,12 +53,7 @@ class SharedGraph(Graph):
         self._useful: dict[GraphNode, Useful] = {}
         """The bounds that are of use to those who take from an operator, as it was told last."""
         self._keys: dict[int, tuple[Physical, str]] = {}
-        self._families: dict[str, list[GraphNode]] = {}
-        self._wanted: dict[str, list[Measure]] = {}
-        """By the key of what families have in common: the measures of the next one."""
-        self._former: Mapping[str, list[list[Any]]] = {}
-        self._former_faces: Mapping[str, str] = {}
-        """Of a graph that is taken up: the measures of each family, and the family of each face."""
+        self._families = Families(self)
 
     def reject(self, node: GraphNode, rejected: Rejected) -> None:
         """Take rows out of the graph, and say whose they are."""
@@ -86,10 +65,7 @@ class SharedGraph(Graph):
     def add(self, plans: Mapping[str, Physical]) -> dict[str, Outlet]:
         """Let queries join, all of them or, with an error, none; those that come together share families."""
         froms = {name: self._complete_from(name, planned) for name, planned in plans.items()}
-        self._wanted = {}
-        for planned in plans.values():
-            for each in planned.walk():
-                self._want(each)
+        self._families.want(each for planned in plans.values() for each in planned.walk())
         for name, planned in plans.items():
             self.outlets[name] = Outlet(self._grown(planned), name, froms[name])
             self.executor.touch(self.outlets[name].producer)
@@ -105,11 +81,10 @@ class SharedGraph(Graph):
         self, plans: Mapping[str, Physical], families: Mapping[str, list[list[Any]]], faces: Mapping[str, str]
     ) -> None:
         """A graph as it was: queries, the families that there were, and whose face each aggregate was."""
-        self._former, self._former_faces = families, faces
-        for name, planned in plans.items():
-            self.outlets[name] = Outlet(self._grown(planned), name)
+        with self._families.as_they_were(families, faces):
+            for name, planned in plans.items():
+                self.outlets[name] = Outlet(self._grown(planned), name)
         self.executor.forget()
-        self._former, self._former_faces = {}, {}
         self._keys.clear()
 
     def as_kept(self, planned: Physical, kept: Collection[str]) -> Physical:
@@ -161,7 +136,7 @@ class SharedGraph(Graph):
             case Select() | Project() | Unnest() | Union():
                 return None
             case WindowAggregate() if found is None:
-                found = self._serving(planned)
+                found = self._families.serving(planned)
         return None if found is None else found.last_given
 
     # Nodes and what they are known by
@@ -181,10 +156,10 @@ class SharedGraph(Graph):
         found = self._known.get(key)
         if found is not None:
             return found
-        wanted = _wanted_of(planned, self.builder.catalog)
+        wanted = wanted_of(planned, self.builder.catalog)
         last = last_incomplete(planned, self._seen)
         if wanted is not None:
-            made = self._face(planned, key, wanted)
+            made = self._families.face(planned, key, wanted)
         else:
             made = self._add(planned, self.builder.operator(_for_anybody(planned)), key)
             for port, below in enumerate(planned.inputs):
@@ -206,86 +181,6 @@ class SharedGraph(Graph):
             assert isinstance(ingest, Ingest)
             made.statistics = replace(readings[1].statistics)
             ingest.punctuation, ingest.skipped = before.punctuation, before.skipped
-
-    # Families
-
-    def _base(self, planned: Physical) -> str:
-        """What the aggregates of a family have in common: windows, groups and input."""
-        node = planned.node
-        assert isinstance(node, WindowAggregate)
-        return digest([canonical(node.window), list(node.keys), self._key(planned.inputs[0])])
-
-    def _want(self, planned: Physical) -> None:
-        wanted = _wanted_of(planned, self.builder.catalog)
-        if wanted is None or self._key(planned) in self._known or self._serving(planned) is not None:
-            return
-        held = self._wanted.setdefault(self._base(planned), [])
-        held += [measure for measure in wanted.measures if measure not in held]
-
-    def _serving(self, planned: Physical) -> GraphNode | None:
-        """The family at work that has all the measures of an aggregate."""
-        wanted = _wanted_of(planned, self.builder.catalog)
-        if wanted is None:
-            return None
-        for node in self._families.get(self._base(planned), ()):
-            assert isinstance(node.operator, FamilyAggregate)
-            if set(wanted.measures) <= set(node.operator.measures):
-                return node
-        return None
-
-    def _face(self, planned: Physical, key: str, wanted: WantedMeasures) -> GraphNode:
-        """The aggregate of a query as a face of a family, which is made if there is none."""
-        node = planned.node
-        assert isinstance(node, WindowAggregate)
-        family = self._former_family(planned, node, key) if self._former else self._serving(planned)
-        if family is None:
-            family = self._family(planned, node, tuple(self._wanted[self._base(planned)]))
-        operator = family.operator
-        assert isinstance(operator, FamilyAggregate)
-        places = [operator.measures.index(measure) for measure in wanted.measures]
-        face = FaceOperator(node.schema, operator.window, len(node.keys), wanted.results, places)
-        made = self._add(planned, face, key)
-        made.how = f"{planned.runs.value}: a face of the family below, made of its numbers"
-        self.join(family, made, 0)
-        return made
-
-    def _former_family(self, planned: Physical, node: WindowAggregate, key: str) -> GraphNode:
-        """The family of which an aggregate was a face."""
-        identity = self._former_faces[key]
-        for family in self._families.get(self._base(planned), ()):
-            if family.identity == identity:
-                return family
-        columns = node.input.schema
-        measures = [
-            Measure(k, None if c is None else columns.index(c), f, columns[c].type if k == "distinct" else None)
-            for k, c, f in self._former[identity]
-        ]
-        return self._family(planned, node, tuple(measures))
-
-    def _family(self, planned: Physical, node: WindowAggregate, measures: tuple[Measure, ...]) -> GraphNode:
-        base, last = self._base(planned), last_incomplete(planned, self._seen)
-        window, below = node.window, node.input.schema
-        assert isinstance(window, SlidingWindow)
-        keys = tuple(below.index(k) for k in node.keys)
-        key_schema = Schema(tuple(below.fields[i] for i in keys))
-        schema = Schema((*window_fields(window), *key_schema.fields), "window_end", window.slide)
-        operator = FamilyAggregate(
-            schema,
-            Sliding(window.range, window.slide, window.origin),
-            below.time_index,
-            keys,
-            key_schema,
-            measures,
-            lifetime=below.lifetime,
-            attribute=str(below.time),
-        )
-        alike = replace(planned, node=replace(node, aggregates=()))
-        made = self._add(alike, operator, digest([base, _named(measures, below)]))
-        made.does = _in_words(node, measures)
-        self.join(self._grown(planned.inputs[0]), made, 0)
-        made.keeps_last, made.last_given = True, MIN_TICK if last is None else last
-        self._families.setdefault(base, []).append(made)
-        return made
 
     # What runs next
 
@@ -376,9 +271,7 @@ class SharedGraph(Graph):
         self._useful.pop(node, None)
         self.executor.leave(node)
         self._known = {key: known for key, known in self._known.items() if known is not node}
-        self._families = {
-            base: left for base, held in self._families.items() if (left := [n for n in held if n is not node])
-        }
+        self._families.leave(node)
         self.queued = [arc for arc in self.queued if arc.consumer is not node]
         for arc in node.inputs:
             arc.cut()
@@ -403,38 +296,6 @@ def _for_anybody(planned: Physical) -> Physical:
     """Queries that come later may read any column, and use any attribute that progresses, where several do."""
     attributes = planned.node.schema.attributes if isinstance(planned.node, Source) else ()
     return replace(planned, wanted=tuple((name, EVERY) for name in attributes), unread=frozenset())
-
-
-def named_measures(family: GraphNode) -> list[list[Any]]:
-    """The measures of a family, by the names of columns."""
-    assert isinstance(family.operator, FamilyAggregate)
-    return _named(family.operator.measures, family.plan.inputs[0].schema)
-
-
-def _named(measures: Sequence[Measure], schema: Schema) -> list[list[Any]]:
-    return [[m.kind, None if m.column is None else schema.fields[m.column].name, m.is_float] for m in measures]
-
-
-def _in_words(node: WindowAggregate, measures: Sequence[Measure]) -> str:
-    """What a family does: its measures, which any of its members needs, its windows and its groups."""
-    names = node.input.schema.shown_names
-    said = ["count(*)" if m.column is None else f"{m.kind}({names[m.column]})" for m in measures]
-    by = ", ".join(names[node.input.schema.index(key)] for key in node.keys)
-    return f"Aggregate family {', '.join(said)} {node.window}{f' by {by}' if by else ''}"
-
-
-def _wanted_of(planned: Physical, catalog: Catalog) -> WantedMeasures | None:
-    """What an aggregate wants of a family; None if it cannot be a member of one."""
-    node = planned.node
-    if not isinstance(node, WindowAggregate) or planned.algorithm != cost.COLUMNAR:
-        return None
-    below = node.input.schema
-    calls = [
-        (record_of(a, catalog), None if a.argument is None else below.index(a.argument), a.type)
-        for a in node.aggregates
-    ]
-    form = array_form(calls, below)
-    return None if form is None else WantedMeasures(*form)
 
 
 def _greatest(reading: GraphNode) -> int:

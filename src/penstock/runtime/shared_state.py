@@ -18,10 +18,11 @@ from penstock.plan.fingerprint import check, describe
 from penstock.plan.identity import identities
 from penstock.plan.nodes import AlterLifetime, Ends, Node, Project, Select, Unnest
 from penstock.plan.physical import Physical
+from penstock.runtime.families import named_measures
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
 from penstock.runtime.kept_positions import kept_positions
-from penstock.runtime.shared_graph import SharedGraph, named_measures
+from penstock.runtime.shared_graph import SharedGraph
 
 
 def snapshot_of(

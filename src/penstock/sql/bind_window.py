@@ -18,6 +18,7 @@ from penstock.plan.catalog import closest
 from penstock.plan.expressions import Column, Expression
 from penstock.plan.monotone import stretches
 from penstock.plan.nodes import ROW_NUMBER, WINDOW_FIELDS, Node, NumberRows
+from penstock.plan.pattern_nodes import WORDS
 from penstock.plan.progressing import derived
 from penstock.plan.progressing import progressing as attributes_of
 from penstock.plan.rules.by_arrival import numbered
@@ -29,6 +30,7 @@ from penstock.sql.window_functions import BOUNDS, clause_of, window_call
 
 LONGEST = longest(Domain.INTEGER)
 """The greatest length and the farthest origin: with them, times of 64 bits leave room for both ends of a window."""
+_NOT_PROGRESSING = "The windowing attribute does not progress: nothing says when one of its windows is complete."
 ROW_NUMBER_NAMES = frozenset({"row-num", "row_num", "rownum"})
 
 
@@ -188,14 +190,18 @@ class WindowBinder:
 
     def _found(self, name: str, parameter: str) -> list[str]:
         """What the columns are called that an attribute may be, by its name with or without the stream's."""
-        qualifier, _, bare = name.rpartition(".")
-        if qualifier and qualifier.lower() not in self.scope.qualifiers:
+        found = self.scope.called(name, None) if "." in name else []
+        qualifiers = [name[:at] for at, char in enumerate(name) if char == "."]  # a name in quotes may have dots too
+        known = [each for each in qualifiers if each.lower() in self.scope.qualifiers]
+        if qualifiers and not known and not found:
             raise self.error(
-                "Unknown stream.", parameter, got=name, hint=closest(qualifier, sorted(self.scope.qualifiers))
+                "Unknown stream.", parameter, got=name, hint=closest(qualifiers[-1], sorted(self.scope.qualifiers))
             )
-        if bare.lower() in ROW_NUMBER_NAMES:
-            bare = self._row_number_column() or ROW_NUMBER
-        found = self.scope.called(bare, qualifier or None)
+        for qualifier in known if qualifiers else ("",):
+            bare = name[len(qualifier) + 1 :] if qualifier else name
+            if bare.lower() in ROW_NUMBER_NAMES:
+                bare = self._row_number_column() or ROW_NUMBER
+            found = [*found, *(each for each in self.scope.called(bare, qualifier or None) if each not in found)]
         if len(found) > 1:
             raise self.error("The name means several columns.", parameter, got=name, hint="say of which stream")
         return found
@@ -218,11 +224,14 @@ class WindowBinder:
         if found not in known:
             named = [said for each in known if (said := self.scope.said(each)) is not None]
             use = "select the time in the sub-query"
+            if self.schema[str(self.schema.time)].words == WORDS:
+                told = f"the time here is {WORDS}: select that of the step that must not come, and use it"
+                raise self.error(_NOT_PROGRESSING, parameter, got=name, hint=told)
             if named:
                 more = f", or {', '.join(named[1:])}" if named[1:] else ""
                 use = f"use the stream's time, {named[0]}{more}"
             raise self.error(
-                "The windowing attribute does not progress: nothing says when one of its windows is complete.",
+                _NOT_PROGRESSING,
                 parameter,
                 got=name,
                 hint=use if len(self.scope.relations) > 1 else f"{use}, or declare the stream with time={name!r}",

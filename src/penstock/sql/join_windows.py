@@ -201,7 +201,8 @@ class JoinWindows:
         """The attribute of a relation that a clause is on, by its name among all: its time if none is named."""
         time = str(operand.node.schema.time)
         if clause is not None and clause.wa is not None:
-            wanted = clause.wa if operand.clause is clause else clause.wa.rpartition(".")[2]
+            is_own = operand.clause is clause or clause.wa in operand.node.schema
+            wanted = clause.wa if is_own else clause.wa.rpartition(".")[2]
             time = self._window(operand, clause).progressing(wanted, "wa")
         return operand.names[operand.node.schema.index(time)]
 

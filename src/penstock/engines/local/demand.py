@@ -3,9 +3,9 @@
 A stream that has nothing in its turn is asked for a promise, or the clock for it, only where a greater bound could let
 something out. Two things say so:
 
-- What a query has taken and not given yet, it gives by the bound that closes it (`plan.closing`), which follows from
-  the greatest time of the rows so far. A stream that has come so far has nothing more to say. Where there is no such
-  bound, any is waited for. Before the first row of all its streams, a query waits for a first word of each.
+- What a query has taken and not given yet, it gives by the bounds that close it (`plan.closing`), one for each stream,
+  which follow from the greatest times of the rows so far. A stream that has come so far has nothing more to say. Where
+  there are no such bounds, any is waited for. Before its first row a query waits for a first word of each stream.
 - From such a query control goes back through the graph as backtracking does: past a union to the inputs that were
   promised least, since no other can move what it promises; past any other operator to all of its inputs, since a join
   lets rows of a side go by the promises of the other, whichever has come further.
@@ -13,6 +13,9 @@ something out. Two things say so:
 Asked once in a turn, a source that does not help is left alone until its next turn; one that does may make another
 stream the one that is behind, which is asked in its turn. What waits is looked at again when rows have come, or
 promises have moved, so that asking nobody costs next to nothing.
+
+A source speaks of its stream's time. Where rows are only numbered as they arrive, or windows are on another attribute,
+a query has no use for that, and its streams are not asked for it.
 """
 
 from __future__ import annotations
@@ -22,14 +25,33 @@ from typing import Any
 
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.progress.ingest import RowIngest
-from penstock.plan.closing import closing_bound
-from penstock.plan.nodes import Node, Source, Union
+from penstock.operators.progress.several_ingest import SeveralByRow
+from penstock.plan.closing import Closing
+from penstock.plan.nodes import Node, Union
+from penstock.plan.progressing import read_by_time
 from penstock.runtime.arcs import Outlet
 from penstock.runtime.graph import Graph
 from penstock.runtime.graph_node import GraphNode
 
 Results = Callable[[], Iterable[tuple[Outlet, Node]]]
 """Where the results of each query come out, with its plan."""
+
+
+class _Waiting:
+    """What one query waits for."""
+
+    def __init__(self, plan: Node) -> None:
+        self.plan, self._closing = plan, Closing(plan)
+        self._streams = read_by_time(plan)
+
+    def needed(self, graph: Graph) -> dict[str, int]:
+        """The bounds on streams that let everything out; of one of which none is waited for, a first word."""
+        streams = self._streams
+        newest = {name: time for name in streams if (time := _greatest(graph.sources[name])) is not None}
+        found = self._closing.bounds(newest) if newest else {}
+        if found is None:
+            return dict.fromkeys(streams, END_OF_TIME)
+        return {name: found.get(name, MIN_TICK + 1) for name in streams}
 
 
 class Demand:
@@ -42,6 +64,8 @@ class Demand:
         """Whether any promise is waited for: its reader wants to see them, or does not know how far rows went."""
         self._known: Any = None
         self._wanted: set[str] = set()
+        self._waiting: dict[int, _Waiting] = {}
+        """By the queries' plans, each of which is kept here."""
 
     def wants(self, stream: str) -> bool:
         """Whether a greater bound on a stream could let something out."""
@@ -61,31 +85,35 @@ class Demand:
 
     def _waited_for(self, graph: Graph) -> set[str]:
         found: set[str] = set()
-        for outlet, plan in self._results():
-            streams = {node.name.lower() for node in plan.walk() if isinstance(node, Source)}
-            times = [time for name in streams if (time := _greatest(graph.sources[name])) is not None]
-            needed = _needed(plan, max(times)) if times else MIN_TICK + 1
-            behind = {name for name in streams if _reached(graph.sources[name]) < needed}
-            if behind:
-                found |= behind & _leading_to(outlet.producer)
+        results = list(self._results())
+        self._waiting = {id(plan): self._waiting.get(id(plan)) or _Waiting(plan) for _, plan in results}
+        for outlet, plan in results:
+            needed = self._waiting[id(plan)].needed(graph)
+            for entrance in _leading_to(outlet.producer):
+                stream = str(entrance.stream).lower()
+                if stream in needed and _ingest(entrance).reached() < _of_use(entrance, needed[stream]):
+                    found.add(stream)
         return found
 
 
-def _needed(plan: Node, greatest: int) -> int:
-    """The bound that lets everything out."""
-    found = closing_bound(plan, greatest)
-    return END_OF_TIME if found is None else found
+def _of_use(entrance: GraphNode, needed: int) -> int:
+    """The first bound, from one that is needed on, that an entrance passes on: a multiple of a step."""
+    operator = _ingest(entrance)
+    step, origin = operator.step, operator.origin
+    if isinstance(operator, SeveralByRow):
+        step, origin = operator.wanted.get(str(operator.schema.time), (step, origin))
+    return needed if needed == END_OF_TIME else needed + (origin - needed) % step
 
 
-def _leading_to(node: GraphNode) -> set[str]:
-    """The streams that can move what an operator promises, or lets out."""
-    found: set[str] = set()
+def _leading_to(node: GraphNode) -> list[GraphNode]:
+    """The entrances of the streams that can move what an operator promises, or lets out."""
+    found: list[GraphNode] = []
     visited = {node}
     waiting = [node]
     while waiting:
         node = waiting.pop()
         if node.stream is not None:
-            found.add(node.stream.lower())
+            found.append(node)
         inputs = node.inputs
         if isinstance(node.plan, Union):
             least = min(arc.register for arc in inputs)
@@ -96,11 +124,14 @@ def _leading_to(node: GraphNode) -> set[str]:
     return found
 
 
+def _ingest(node: GraphNode) -> RowIngest:
+    assert isinstance(node.operator, RowIngest)
+    return node.operator
+
+
 def _reached(nodes: list[GraphNode]) -> int:
     """How far a stream has come."""
-    operator = nodes[0].operator
-    assert isinstance(operator, RowIngest)
-    return operator.reached()
+    return _ingest(nodes[0]).reached()
 
 
 def _greatest(nodes: list[GraphNode]) -> int | None:

@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from penstock.engines.local.arriving import Arriving
+from penstock.engines.local.clock import Clock, checked_now, wall_clock
 from penstock.engines.local.demand import Demand
 from penstock.engines.local.draining import MOST, Draining
 from penstock.engines.local.entrances import Entrances
@@ -43,7 +44,7 @@ from penstock.errors import PenstockError, StreamError
 from penstock.model.accounts import Counts, DeadLimit
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, conform_row, without_time
-from penstock.model.elements import Punctuation, is_whole, linear
+from penstock.model.elements import Punctuation, linear
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.plan.catalog import Catalog
 from penstock.plan.closing import closing_bound
@@ -94,8 +95,7 @@ class Hosting(Entrances, Generic[Out]):
         """Streams that `run` reads, and that have not ended."""
         self.positions: dict[str, Any] = {}
         """Per stream, in lower case, whose source can be gone on with: where it is after all that was taken of it."""
-        self.clock: Callable[[], int] = _wall_clock
-        """What time it is, in microseconds since 1970; only sources and operators that ask for it are told."""
+        self.clock = wall_clock
         self.silences = Silences(catalog.streams)
         """What the clock says of streams while nothing comes."""
         self.demand = Demand(lambda: self.graph, self._results)
@@ -122,9 +122,18 @@ class Hosting(Entrances, Generic[Out]):
     def label(self) -> str:
         """What is run, in errors."""
 
+    @property
+    def clock(self) -> Callable[[], int]:
+        """What time it is, in microseconds since 1970; only sources and operators that ask for it are told."""
+        return self._clock
+
+    @clock.setter
+    def clock(self, read: Callable[[], int]) -> None:
+        self._clock = Clock(read)
+
     def _now(self) -> int:
         """By whatever is the clock now."""
-        return self.clock()
+        return self._clock()
 
     def _elapsed(self) -> float:
         """By whatever is the stopwatch now."""
@@ -225,8 +234,7 @@ class Hosting(Entrances, Generic[Out]):
 
     def tick(self, now: int) -> list[Out]:
         """It is `now`, in microseconds since 1970; what comes of that."""
-        if not is_whole(now):
-            raise StreamError("A time is a number of ticks.", where="tick", got=repr(now)[:200], hint="microseconds")
+        now = checked_now(now, "tick")
         with self._alone():
             for _ in self.graph.tick(now):
                 pass
@@ -340,11 +348,11 @@ class Hosting(Entrances, Generic[Out]):
         self._arriving.reader = threading.get_ident()
         pulling = self._open(sources)
         self.begun.set()
-        between()
-        if self._finishing is not None:
-            pulling.halt(at_rest=False)
-        is_cut = bool(stopped())
         try:
+            between()
+            if self._finishing is not None:
+                pulling.halt(at_rest=False)
+            is_cut = bool(stopped())
             for name, item in pulling.turns() if not is_cut else ():
                 if isinstance(item, Leisure):
                     yield from self._draining.after(None, stopped)
@@ -542,10 +550,6 @@ class Hosting(Entrances, Generic[Out]):
         for name in sorted(self._reading, key=self.streams.index):
             attribute = str(self._entrance(name).schema.time)
             yield from self._in_portions(partial(self.graph.steps, name, linear(attribute, bound)), stopped)
-
-
-def _wall_clock() -> int:
-    return time.time_ns() // 1000
 
 
 def _never() -> bool:

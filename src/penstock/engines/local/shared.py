@@ -7,7 +7,8 @@ name of its query.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -130,45 +131,61 @@ class SharedExecution(Hosting[Named]):
         planned = {name: in_process(read_through(plan), self.builder.catalog) for name, plan in plans.items()}
         with self._changing, self._alone():
             fresh = [source for plan in plans.values() for source in _sources(plan)]
-            reading = self._to_read(fresh, openers or {})
-            outlets = self.graph.add(planned)
-            self.plans |= plans
-            self.planned |= planned
-            for source in fresh:
-                self.side.open(source.name, late_schema(source.schema, *self._schemas))
-            self._renew_lanes()
-            for name, begin in reading.items():
-                self.streams.append(name)
-                begin()
+            with self._to_read(fresh, openers or {}) as begin:
+                outlets = self.graph.add(planned)
+                self.plans |= plans
+                self.planned |= planned
+                for source in fresh:
+                    self.side.open(source.name, late_schema(source.schema, *self._schemas))
+                self._renew_lanes()
+                try:
+                    begin()
+                except BaseException:
+                    for name in plans:
+                        self._leave(name)
+                    raise
             self._reshare()
         return {name: None if o.complete_from == MIN_TICK else o.complete_from for name, o in outlets.items()}
 
-    def _to_read(self, fresh: Iterable[Source], openers: Mapping[str, Opener]) -> dict[str, Callable[[], None]]:
-        """Streams that nobody has read so far, with how reading them begins; before `run` it begins with the run."""
-        known = {name.lower() for name in self.streams}
-        found: dict[str, Callable[[], None]] = {}
-        for source in fresh:
-            if source.name.lower() in known:
-                continue
-            known.add(source.name.lower())
-            pulling = self._pulling
-            if pulling is None and not self.begun.is_set():
-                found[source.name] = _nothing
-            elif pulling is None or pulling.is_done:
-                raise StreamError(ENDED, where=source.name, hint=OVER)
-            else:
-                found[source.name] = partial(self._begin, pulling, source.name, opened(source.name, openers))
-        return found
+    @contextmanager
+    def _to_read(self, fresh: Iterable[Source], openers: Mapping[str, Opener]) -> Iterator[Callable[[], None]]:
+        """What has streams read that nobody has read so far; before `run` that begins with the run.
 
-    def _begin(self, pulling: Pulling[Given], name: str, items: Iterator[Given]) -> None:
+        Their sources are open from here on, and are let go of again if it comes to nothing.
+        """
+        known, pulling = {name.lower() for name in self.streams}, self._pulling
+        names = list({s.name.lower(): s.name for s in fresh if s.name.lower() not in known}.values())
+        if names and self.begun.is_set() and (pulling is None or pulling.is_done):
+            raise StreamError(ENDED, where=names[0], hint=OVER)
+        reading: dict[str, Iterator[Given]] = {}
+        known_positions = set(self.positions)
         try:
-            at_position(name, items, self.positions)
+            for name in names if pulling is not None else ():
+                reading[name] = opened(name, openers)
+                at_position(name, reading[name], self.positions)
+            yield partial(self._begin, pulling, names, reading)
         except BaseException:
-            let_go([items])
+            let_go(reading.values())
+            for name in {name.lower() for name in reading} - known_positions:
+                self.positions.pop(name, None)
             raise
-        self._reading[name] = items
-        if not pulling.add(name, items, self._ahead.get(name.lower())):
-            raise StreamError(ENDED, where=name, hint=OVER)
+
+    def _begin(
+        self, pulling: Pulling[Given] | None, names: Sequence[str], reading: Mapping[str, Iterator[Given]]
+    ) -> None:
+        self._reading |= reading
+        for name in names:
+            if pulling is not None and not pulling.add(name, reading[name], self._ahead.get(name.lower())):
+                for each in names:  # the run has come to its end meanwhile
+                    pulling.drop(each)
+                    self._reading.pop(each, None)
+                raise StreamError(ENDED, where=name, hint=OVER)
+        self.streams += names
+
+    def _open(self, sources: Mapping[str, Opener]) -> Pulling[Given]:
+        """Nobody joins while the sources are opened: it would not be known whose they are."""
+        with self._changing:
+            return super()._open(sources)
 
     def remove(self, name: str) -> list[Batch | Punctuation]:
         """Let a query go, with the state that only it needs; what it gave and nobody has taken."""
@@ -178,12 +195,15 @@ class SharedExecution(Hosting[Named]):
             )
         with self._changing, self._alone():
             left = self.graph.outlets[name].drain()
-            self.graph.remove(name)
-            del self.plans[name], self.planned[name]
-            self.weights.pop(name, None)
-            self._renew_lanes()
+            self._leave(name)
             self._reshare()
         return left
+
+    def _leave(self, name: str) -> None:
+        self.graph.remove(name)
+        del self.plans[name], self.planned[name]
+        self.weights.pop(name, None)
+        self._renew_lanes()
 
     def explain(self) -> str:
         """The graph as it is now: what each query runs, and what of it is shared with whom."""
@@ -376,7 +396,3 @@ def _check_alone(plan: Node) -> None:
 
 def _sources(plan: Node) -> list[Source]:
     return [node for node in plan.walk() if isinstance(node, Source)]
-
-
-def _nothing() -> None:
-    pass

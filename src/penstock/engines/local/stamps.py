@@ -10,11 +10,13 @@ import pyarrow as pa
 from penstock.errors import StreamError
 from penstock.model.batch import Batch
 from penstock.model.schema import TIMESTAMP, Schema
-from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.model.time import MIN_TICK, Domain, usable
 from penstock.model.timestamps import without_stamps
 from penstock.operators.progress.entrance import Ingest
 from penstock.plan.catalog import StreamInfo
 
+LAST = usable(Domain.TIMESTAMP)[1]
+"""No row is stamped later."""
 STAMP = "stamp"
 """The page of an entrance that holds the last stamp."""
 
@@ -51,9 +53,9 @@ class Stamps:
 
 
 def next_stamp(entrance: Ingest, now: int) -> int:
-    """Not before the last one, nor below a bound, unless that says that the stream has ended."""
+    """Not before the last one, nor below a bound, unless that leaves no time that a row may have: then it is late."""
     last, reached = entrance.pages.get(STAMP), entrance.reached()
-    stamp = max(now, MIN_TICK if last is None else last, MIN_TICK if reached == END_OF_TIME else reached)
+    stamp = max(now, MIN_TICK if last is None else last, MIN_TICK if reached > LAST else reached)
     entrance.pages.put(STAMP, stamp)
     return stamp
 

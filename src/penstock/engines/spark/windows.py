@@ -42,7 +42,7 @@ from penstock.plan.cost import COLUMNAR, counts_distinct, without_distinct
 from penstock.plan.expressions import AggregateCall
 from penstock.plan.nodes import GroupAggregate, WindowAggregate
 from penstock.plan.windows import SlidingWindow
-from penstock.runtime.builder import Builder
+from penstock.runtime.aggregate_building import window_aggregate
 
 PANE = "__pane"
 _LOW = (1 << 32) - 1
@@ -185,7 +185,7 @@ def _is_split(measure: Measure, schema: Schema) -> bool:
 
 
 def _operator(node: WindowAggregate, catalog: Catalog) -> ColumnarAggregate:
-    operator = Builder(catalog).window_aggregate(node, COLUMNAR)
+    operator = window_aggregate(node, COLUMNAR, catalog)
     assert isinstance(operator, ColumnarAggregate)
     return operator
 
