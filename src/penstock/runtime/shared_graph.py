@@ -29,7 +29,7 @@ from penstock.operators.windows.sliding import Sliding
 from penstock.plan import cost
 from penstock.plan.aggregates import record_of
 from penstock.plan.catalog import Catalog
-from penstock.plan.completeness import last_incomplete
+from penstock.plan.completeness import last_incomplete, never_complete
 from penstock.plan.identity import canonical, digest
 from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, Unnest, WindowAggregate, window_fields
 from penstock.plan.physical import Physical
@@ -140,7 +140,7 @@ class SharedGraph(Graph):
             raise StreamError(
                 "This query cannot join streams at work: there is no time from which on it would be complete.",
                 where=name,
-                got=planned.node.label,
+                got=str(never_complete(planned, self._seen)),
                 hint="start it with the flow; rows that came before can matter for ever, or are counted, in its plan",
             )
         return MIN_TICK if found == MIN_TICK else found + 1
