@@ -71,6 +71,8 @@ class Graph:
         """Whether somebody has put a break node."""
         self._placed: list[Arc] = []
         """The break nodes that were put by what was measured."""
+        self.node_kind: type[GraphNode] = GraphNode
+        """What operators are made into."""
         self.clocks = Clocks()
         """By which it is measured how long operators take and elements wait."""
         self.executor = Executor(self.reject, lambda: self.clock())  # noqa: PLW0108 - whichever is the clock then
@@ -80,7 +82,7 @@ class Graph:
         node = planned.node
         if not node.takes_revisions and not all(i.properties.insert_only for i in node.inputs):
             raise InternalError("An operator that takes inserts only would be given revisions.", where=node.label)
-        made = GraphNode(node, operator, identity, how=planned.how)
+        made = self.node_kind(node, operator, identity, how=planned.how)
         made.measure(self.clocks)
         self.nodes.append(made)
         self.executor.touch(made)

@@ -10,6 +10,8 @@ something out. Two things say so:
   promised least, since no other can move what it promises; past any other operator to all of its inputs, since a join
   lets rows of a side go by the promises of the other, whichever has come further.
 
+Where a query is replaced, streams are waited for until its old plan has reached the split.
+
 Asked once in a turn, a source that does not help is left alone until its next turn; one that does may make another
 stream the one that is behind, which is asked in its turn. What waits is looked at again when rows have come, or
 promises have moved, so that asking nobody costs next to nothing.
@@ -21,6 +23,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.operators.migration.handover import HandoverOperator, Phase
 from penstock.operators.progress.ingest import RowIngest
 from penstock.plan.closing import closing_bound
 from penstock.plan.nodes import Node, Source, Union
@@ -64,6 +67,9 @@ class Demand:
         for outlet, plan in self._results():
             streams = {node.name.lower() for node in plan.walk() if isinstance(node, Source)}
             times = [time for name in streams if (time := _greatest(graph.sources[name])) is not None]
+            handover = outlet.producer.operator
+            if isinstance(handover, HandoverOperator) and handover.phase is Phase.BOTH:
+                times.append(handover.split - 1)  # the old plan is to come to there
             needed = _needed(plan, max(times)) if times else MIN_TICK + 1
             behind = {name for name in streams if _reached(graph.sources[name]) < needed}
             if behind:
