@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.engines.base import FEATURES
 from penstock.engines.spark.failure import failure_of, told
 from penstock.engines.spark.queue_rounds import queues_in
 from penstock.engines.spark.run import ENDED, Started
 from penstock.engines.spark.state_reading import newest_row
 from penstock.engines.spark.statistics import sums_of
+from penstock.engines.spark.support import STREAMING
 from penstock.engines.spark.trackers import streams_reached, tracked
 from penstock.errors import PenstockError, RunError, StreamError, UnsupportedError
 from penstock.flow.current_values import CurrentValues
@@ -55,6 +57,13 @@ class SparkRun(PySparkNames, Run):
     def is_active(self) -> bool:
         """Whether the run goes on."""
         return bool(self.streaming.isActive)
+
+    def _not_replaceable(self) -> PenstockError:
+        return UnsupportedError(
+            f"The Spark, streaming engine does not support this: {FEATURES['replace']}.",
+            where=f"run {self.name}",
+            hint=STREAMING["replace"].how,
+        )
 
     @property
     def status(self) -> str:
