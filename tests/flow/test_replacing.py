@@ -14,11 +14,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 import penstock as pk
 from penstock.errors import CheckpointError, PenstockError, StreamError, UnsupportedError
 from penstock.flow.run import FINISHED
+from penstock.flow.spark_run import SparkRun
+from penstock.model.batch import Batch
 from tests.flow.test_positions import Numbered
 
 S = "ts bigint, k bigint, v bigint"
@@ -431,13 +436,102 @@ def test_functions_and_async_sinks_take_both() -> None:
     assert as_rows(asyncio.run(main())) == seamed((OLD, None, 40), (NEW, 40, None), given=rows(0, 80))
 
 
-def test_spark_and_queries_by_themselves_say_that_they_cannot() -> None:
-    made = pk.Flow().stream("s", rows(0, 5), time="ts")
-    run = made.query(OLD).start([])
-    run.wait(30)
+def test_spark_says_that_it_cannot() -> None:
+    run = SparkRun.__new__(SparkRun)  # one that was never started has a name, and that is all that is asked
+    run.name = "q"
     for ask in (run.replace, run.can_replace):
-        with pytest.raises(UnsupportedError, match=r"flow.start"):
+        with pytest.raises(UnsupportedError, match=r"Spark, streaming engine does not support this: run\.replace"):
             ask(NEW)
+
+
+def lone(given: Any, sql: str = OLD) -> Any:
+    return pk.Flow().stream("s", given, time="ts", schema=S, progress=pk.bounded(6)).query(sql, name="q")
+
+
+def test_a_query_by_itself_becomes_another_one(tmp_path: Path) -> None:
+    tap = Tap()
+    run = lone(tap).start(tmp_path / "out.jsonl")
+    tap.items.extend(rows(0, 17))
+    run.process_available()
+    assert run.can_replace(NEW).split_ticks == 40
+    given, splits = rows(0, 17), []
+    for sql, until in ((NEW, 70), (THIRD, 120)):
+        made = run.replace(sql)
+        splits.append(made.split_ticks)
+        with pytest.raises(StreamError, match="being replaced already"):
+            run.replace(OLD)
+        more = rows(len(given), until)
+        given += more
+        tap.items.extend(more)
+        run.process_available()
+        assert (made.status, run.query.sql) == ("done", sql)
+        assert made.freed_operators
+    gone = run.replace(OLD)
+    gone.abandon()
+    assert gone.status == "abandoned"
+    tap.items.append(pk.END)
+    run.wait(30)
+    with pytest.raises(StreamError, match="run is over"):
+        run.replace(OLD)
+    written = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    one, two = splits
+    assert as_rows(written) == seamed((OLD, None, one), (NEW, one, two), (THIRD, two, None), given=given)
+
+
+def test_elements_are_of_both_queries() -> None:
+    tap, given = Tap(), rows(0, 80)
+    tap.items.extend([*given, pk.END])
+    elements = lone(tap).elements()
+    got = [next(elements)]
+    while not (isinstance(got[-1], pk.Insert) and got[-1].vs == 15):
+        got.append(next(elements))
+    made = elements.replace(NEW)
+    got += list(elements)
+    assert made.wait(1)
+    assert made.status == "done"
+    inserts = [each for each in got if isinstance(each, pk.Insert)]
+    split = made.split_ticks
+    assert sorted(each.payload for each in inserts) == seamed((OLD, None, split), (NEW, split, None), given=given)
+    assert {each.ve - each.vs for each in inserts if each.vs < split} == {5}
+    assert {each.ve - each.vs for each in inserts if each.vs >= split} == {10}
+
+
+def test_a_query_by_itself_has_its_own_streams_and_columns(tmp_path: Path) -> None:
+    tap = Tap()
+    flow = pk.Flow().stream("s", tap, time="ts", schema=S).stream("u", Tap(), time="ts", schema=S)
+    run = flow.query(OLD).start([])
+    told = run.can_replace(OLD.replace("FROM s", "FROM u"))
+    assert "reads its own streams alone" in str(told)
+    run.stop()
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.Table.from_pylist(rows(0, 50)), path)
+    elements = pk.Flow().stream("s", ds.dataset(path), time="ts").query(OLD).elements()
+    next(elements)
+    with pytest.raises(StreamError, match="leaves out columns"):
+        elements.replace(NEW)
+    elements.close()
+
+
+def test_the_state_of_a_query_by_itself_is_that_of_the_new_one() -> None:
+    tap, out = Tap(), []
+    run = lone(tap).start(out)
+    tap.items.extend(rows(0, 17))
+    run.process_available()
+    made = run.replace(NEW)
+    with pytest.raises(CheckpointError, match="no room for two"):
+        run.snapshot()
+    tap.items.extend(rows(17, 60))
+    run.process_available()
+    assert made.status == "done"
+    run.stop()
+    going = lone([], NEW).execution()
+    going.restore(run.snapshot())
+    schema = going.graph.sources["s"][0].operator.schema
+    given = rows(0, 80)
+    more = list(going.feed("s", Batch(schema, [tuple(row.values()) for row in given[60:]])))
+    more += going.close()
+    got = as_rows(out) + [row for batch in more if isinstance(batch, Batch) for row in batch.rows]
+    assert sorted(got) == seamed((OLD, None, 40), (NEW, 40, None), given=given)
 
 
 # Snapshots

@@ -19,12 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as pk
+from penstock.engines.local.execution import LocalExecution
 from penstock.engines.local.shared import SharedExecution
-from penstock.errors import StreamError
+from penstock.errors import CheckpointError, StreamError
 from penstock.model.batch import Batch, table_of
 from penstock.model.elements import Punctuation
 from penstock.model.time import MIN_TICK, Domain
-from penstock.plan.nodes import Node
+from penstock.plan.nodes import Node, Source
 from penstock.plan.same_columns import differences, fitted
 from penstock.reference.evaluation import evaluate
 from penstock.reference.lateness import judge
@@ -218,6 +219,81 @@ def test_a_replaced_query_is_what_the_oracle_says(
         else:
             part, rows = rows[: number * 2], rows[number * 2 :]
             played.feed(part, step)
+    played.feed(rows, "rows")
+    played.check()
+
+
+class Alone(Played):
+    """The same of a query that runs by itself, and reads its own streams alone."""
+
+    def __init__(self, sql: str) -> None:
+        super().__init__(sql)
+        self.run: Any = LocalExecution(self.first, self.flow.catalog)
+
+    def keep(self, given: list[Any]) -> None:
+        self.taken += given
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.run.replacing is not None and bool(self.run.replacing.replacements.under_way)
+
+    def replace(self, sql: str) -> None:
+        plan = self.plan(sql)
+        if self.is_under_way:
+            with pytest.raises(StreamError, match="being replaced already"):
+                self.run.replace(plan)
+            return
+        made = self.run.replace(plan)
+        self.generations.append(Generation(plan, made.split, len(self.arrivals)))
+
+    def abandon(self) -> None:
+        if not self.is_under_way or self.run.graph.is_begun(self.run.name):
+            return
+        self.run.abandon()
+        self.generations.pop()
+
+    def begin_again(self) -> None:
+        if self.run.replacing is not None and self.run.graph.handovers:
+            with pytest.raises(CheckpointError, match="no room for two"):
+                self.run.snapshot()
+            return
+        saved = self.run.snapshot()
+        self.lates += self.run.counts.late
+        again: Any = LocalExecution(self.run.plan, self.flow.catalog)
+        again.restore(saved)
+        self.run = again
+        self.keep(self.run.take())
+
+    def check(self) -> None:
+        self.keep(self.run.close())
+        late = self.late()
+        assert_sound(self.taken)
+        assert_same(replaced(self.generations, self.arrivals, late=late), tdb_of(self.taken))
+        assert not self.is_under_way
+        assert self.run.counts.unaccounted == 0
+        assert self.lates + self.run.counts.late == len(late)
+
+
+@pytest.mark.parametrize("texts", [WINDOWS, ROWS], ids=["windows", "rows"])
+@examples(100)
+@given(data=st.data(), rows=st.lists(ROW, max_size=60), steps=STEPS, rng=st.randoms(use_true_random=False))
+def test_so_is_one_that_runs_by_itself(
+    texts: tuple[str, ...], data: st.DataObject, rows: list[Any], steps: list[Any], rng: random.Random
+) -> None:
+    of_both = [sql for sql in texts if " u" in sql and " s" in sql]
+    played = Alone(data.draw(st.sampled_from(of_both)))
+    rows = sorted(rows, key=lambda row: row[1] + rng.randint(0, 9))
+    for step, number in steps:
+        if step == "replace":
+            played.replace(texts[number % len(texts)])
+        elif step == "abandon":
+            played.abandon()
+        elif step == "again":
+            if {n.name for n in played.run.plan.walk() if isinstance(n, Source)} == {"s", "u"}:
+                played.begin_again()
+        elif step != "other":
+            part, rows = rows[: number * 2], rows[number * 2 :]
+            played.feed(part, "rows" if step == "single" else step)  # a pusher is made for one plan
     played.feed(rows, "rows")
     played.check()
 

@@ -18,7 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engines.local.shared import Named, PlacedSegment, SharedExecution, cannot_replace
+from penstock.engines.local.replacing import cannot_replace
+from penstock.engines.local.shared import Named, PlacedSegment, SharedExecution
 from penstock.errors import PenstockError, StreamError
 from penstock.flow.background import BackgroundRun, as_ours
 from penstock.flow.destinations import Destination, Forward
@@ -183,14 +184,15 @@ class FlowRun(BackgroundRun[Named]):
         except PenstockError as error:
             return ReplacementCheck(run.name, str(getattr(sql, "sql", sql)), possible=False, error=error)
         endless = prospect.endless
-        return checked(run, query.sql, prospect, None if endless is None else cannot_replace(run.name, endless))
+        error = None if endless is None else cannot_replace(run.name, endless)
+        return checked(run.name, run.query.schema.domain, query.sql, prospect, error)
 
     def _replace(self, run: QueryRun, sql: Any, mapping: Mapping[str, str] | None) -> Replacement:
         with self._joining, at_home(self._home):
             query = self._to_replace(run, sql, mapping)
             self._check_kept(query)
             migration = self.execution.replace(run.name, query.plan, self._openers)
-            made = run._replacement = Replacement(run, query.sql, migration)
+            made = run._replacement = Replacement(run.query, query.sql, migration, self.execution.domain, self._abandon)
             self._replacing[run.name] = query, made
             run._generations.follow(Asked(query.sql, dict(mapping or {})))
             self._replaced()
@@ -228,7 +230,7 @@ class FlowRun(BackgroundRun[Named]):
                 run._generations.go_back()
             run._look_again()
             del self._replacing[name]
-            replacement._over.set()
+            replacement.is_over()
         self._note()
         for run in list(self.runs.values()):
             if run._replacement is not None and run.name in self.execution.plans and not run._is_removed:
@@ -256,7 +258,7 @@ class FlowRun(BackgroundRun[Named]):
         for name, query in following.items():
             run = self.runs[name]
             migration = self.execution.replacements.under_way[name]
-            run._replacement = Replacement(run, query.sql, migration)
+            run._replacement = Replacement(run.query, query.sql, migration, self.execution.domain, self._abandon)
             self._replacing[name] = query, run._replacement
             self._check_kept(query)
         for run in self.runs.values():
@@ -282,7 +284,7 @@ class FlowRun(BackgroundRun[Named]):
             if run.name in self.execution.plans:
                 run._pending.extend(self.execution.remove(run.name))
             if run.name in self._replacing:
-                self._replacing.pop(run.name)[1]._over.set()
+                self._replacing.pop(run.name)[1].is_over()
             gone = [name for name, each in self.runs.items() if each._is_removed]
             for name in gone[: len(gone) - REMEMBERED]:
                 del self.runs[name]
@@ -459,7 +461,7 @@ class FlowRun(BackgroundRun[Named]):
             if not run._left.is_set():
                 run._leave(None, whole=whole)
             if run._replacement is not None:
-                run._replacement._over.set()
+                run._replacement.is_over()
         if self._keeping is not None:
             self._keeping.folder.release()
 

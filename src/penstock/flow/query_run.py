@@ -22,7 +22,7 @@ from penstock.flow.local import LocalQuery
 from penstock.flow.queue_progress import path_to, read_current, staleness_of
 from penstock.flow.reading_path import ReadingPath
 from penstock.flow.replacement import Replacement, ReplacementCheck
-from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
+from penstock.flow.run import FAILED, LOGGER, STOPPED, ReplaceableRun
 from penstock.flow.run_progress import RunProgress, shown
 from penstock.io.buffered import BufferedSink, channel_of, tell_failure
 from penstock.io.sinks import Sink
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.flow.flow_run import FlowRun
 
 
-class QueryRun(Run):
+class QueryRun(ReplaceableRun):
     """One of the queries that a flow runs together."""
 
     def __init__(self, flow_run: FlowRun, query: LocalQuery, sink: Sink) -> None:

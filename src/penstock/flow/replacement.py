@@ -6,7 +6,7 @@ Times are shown as those of the query's results are; `…_ticks` has the number.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from penstock.model.time import Domain, show_span
 from penstock.plan.reach import Endless
 
 if TYPE_CHECKING:
-    from penstock.flow.query_run import QueryRun
+    from penstock.flow.query import Query
 
 STOPPED = "stopped"
 
@@ -67,14 +67,13 @@ class ReplacementCheck:
         return "\n".join(lines)
 
 
-def checked(run: QueryRun, sql: str, prospect: Prospect, error: PenstockError | None) -> ReplacementCheck:
-    """The same of a prospect."""
-    domain = run.query.schema.domain
+def checked(name: str, domain: Domain, sql: str, prospect: Prospect, error: PenstockError | None) -> ReplacementCheck:
+    """The same of a prospect; results of the query of that name are on a `domain`."""
     newest = [tick for tick in prospect.newest.values() if tick is not None]
     by, split = prospect.postponed_by, prospect.split
     has_split = split is not None and bool(newest)
     return ReplacementCheck(
-        run.name,
+        name,
         sql,
         error is None,
         error,
@@ -107,16 +106,21 @@ class ReplacementMoment:
 class Replacement:
     """A running query that another one takes the place of; when it is over, the report of it."""
 
-    def __init__(self, run: QueryRun, sql: str, migration: Migration) -> None:
-        """Made by `run.replace`."""
-        self.run, self.sql, self.former_sql = run, sql, run.query.sql
-        self._migration = migration
-        self._over = threading.Event()
-
-    @property
-    def query(self) -> str:
+    def __init__(
+        self,
+        query: Query,
+        sql: str,
+        migration: Migration,
+        domain_of: Callable[[str], Domain],
+        abandon: Callable[[Replacement], None],
+    ) -> None:
+        """Made by `run.replace`; `query` is the old one, `domain_of` tells what the ticks of a stream are."""
+        self.query = query.name
         """The name of the query, which stays."""
-        return self.run.name
+        self.sql, self.former_sql = sql, query.sql
+        self._domain, self._domain_of = query.schema.domain, domain_of
+        self._migration, self._abandon = migration, abandon
+        self._over = threading.Event()
 
     @property
     def status(self) -> str:
@@ -179,17 +183,15 @@ class Replacement:
 
     def abandon(self) -> None:
         """Let the old query go on; that is possible until results of the new one have come out."""
-        self.run._flow_run._abandon(self)
+        self._abandon(self)
 
-    @property
-    def _domain(self) -> Domain:
-        return self.run.query.schema.domain or Domain.INTEGER
+    def is_over(self) -> None:
+        """Whoever waits for it need wait no longer."""
+        self._over.set()
 
     def _moment(self, moment: Moment) -> ReplacementMoment:
-        execution = self.run._flow_run.execution
-
         def told(ticks: Mapping[str, int | None]) -> dict[str, str | None]:
-            return {stream: shown(tick, execution.domain(stream)) for stream, tick in ticks.items()}
+            return {stream: shown(tick, self._domain_of(stream)) for stream, tick in ticks.items()}
 
         return ReplacementMoment(moment.arrivals, told(moment.newest), told(dict(moment.frontier)))
 

@@ -150,36 +150,6 @@ class Run(Awaitable):
         """How stale what was delivered of a key is, in seconds: now and on average, as in `progress`."""
         raise self._unread()
 
-    def can_replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> ReplacementCheck:
-        """Whether the query can be replaced by another one now; see `replace`. Nothing changes.
-
-        The report says from which time on the new query would speak and what postpones that, what of it is at work
-        already, or why it cannot be and what to do instead.
-        """
-        raise self._not_replaceable()
-
-    def replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> Replacement:
-        """Replace the query by another one while it runs, without losing or repeating a result.
-
-        Old results come up to a time, the split, and new ones from there on. Until the old query has said all, both
-        run. What cannot be is refused, and the old query goes on.
-
-        Args:
-            sql: what is asked from then on; its results have the same columns.
-            mapping: where columns have other names, from the new name to the old one.
-
-        Returns:
-            The replacement: `wait()`, `abandon()`, and what came of it.
-        """
-        raise self._not_replaceable()
-
-    def _not_replaceable(self) -> PenstockError:
-        return UnsupportedError(
-            "A query that was started by itself cannot be replaced while it runs.",
-            where=f"run {self.name}",
-            hint="flow.start({query: sink}) runs it so that it can be: run.runs[name].replace(sql)",
-        )
-
     def _unread(self) -> PenstockError:
         return UnsupportedError(
             "The result of this run cannot be read by key.",
@@ -249,3 +219,33 @@ class Run(Awaitable):
         """A run in a notebook."""
         shown = self.progress
         return html_table(f"run {self.name}", [(key, value) for key, value in shown.rows()])
+
+
+class ReplaceableRun(Run):
+    """The run of one query, whose place another query can take."""
+
+    def can_replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> ReplacementCheck:
+        """Whether the query can be replaced by another one now; see `replace`. Nothing changes.
+
+        The report says from which time on the new query would speak and what postpones that, what of it is at work
+        already, or why it cannot be and what to do instead.
+        """
+        raise self._not_replaceable()
+
+    def replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> Replacement:
+        """Replace the query by another one while it runs, without losing or repeating a result.
+
+        Old results come up to a time, the split, and new ones from there on. Until the old query has said all, both
+        run. What cannot be is refused, and the old query goes on.
+
+        Args:
+            sql: what is asked from then on; its results have the same columns.
+            mapping: where columns have other names, from the new name to the old one.
+
+        Returns:
+            The replacement: `wait()`, `abandon()`, and what came of it.
+        """
+        raise self._not_replaceable()
+
+    def _not_replaceable(self) -> PenstockError:
+        return UnsupportedError("This run cannot be replaced.", where=f"run {self.name}", hint="stop it, start another")

@@ -19,7 +19,7 @@ from penstock.errors import PenstockError, RunError, StreamError, UnsupportedErr
 from penstock.flow.current_values import CurrentValues
 from penstock.flow.estimate_progress import EstimateProgress, estimate_of
 from penstock.flow.pyspark_names import PySparkNames
-from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
+from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, ReplaceableRun
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
 from penstock.flow.spark_path import spark_path
 from penstock.flow.spark_queues import QueueReader, last_queue, spark_queues
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.flow.spark import SparkQuery
 
 
-class SparkRun(PySparkNames, Run):
+class SparkRun(PySparkNames, ReplaceableRun):
     """A query running on Spark."""
 
     def __init__(self, query: SparkQuery, started: Started) -> None:

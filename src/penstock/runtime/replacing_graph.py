@@ -139,11 +139,15 @@ class ReplacingGraph(SharedGraph):
             if node not in before and isinstance(node, TrialNode) and node.stream is None:
                 node.failures = failures
         self._trials[name] = failures
-        left, former = outlet.drain(), outlet.producer
+        left, prior = outlet.drain(), self.handovers.get(name)
+        former = outlet.producer if prior is None else prior.inputs[0].producer
         outlet.cut()
         made = self._handover(name, old, new, split, outlet.register)
         self.join(former, made, OLD)
         self.join(root, made, NEW)
+        if prior is not None:  # the last one, which has one plan left, and has not promised as much as was promised
+            _operator(made).speak_from(_operator(prior).spoken_from)
+            self._let_go(prior)
         self._taken_at(made, outlet, left)
         self._keys.clear()
         fresh = [node for node in self.nodes if node not in before]

@@ -181,7 +181,7 @@ class SharedGraph(Graph):
         found = self._known.get(key)
         if found is not None:
             return found
-        wanted = _wanted_of(planned, self.builder.catalog)
+        wanted = self._wants(planned)
         last = last_incomplete(planned, self._seen)
         if wanted is not None:
             made = self._face(planned, key, wanted)
@@ -209,6 +209,10 @@ class SharedGraph(Graph):
 
     # Families
 
+    def _wants(self, planned: Physical) -> WantedMeasures | None:
+        """What an aggregate wants of a family; None if it is not a member of one."""
+        return _wanted_of(planned, self.builder.catalog)
+
     def _base(self, planned: Physical) -> str:
         """What the aggregates of a family have in common: windows, groups and input."""
         node = planned.node
@@ -216,7 +220,7 @@ class SharedGraph(Graph):
         return digest([canonical(node.window), list(node.keys), self._key(planned.inputs[0])])
 
     def _want(self, planned: Physical) -> None:
-        wanted = _wanted_of(planned, self.builder.catalog)
+        wanted = self._wants(planned)
         if wanted is None or self._key(planned) in self._known or self._serving(planned) is not None:
             return
         held = self._wanted.setdefault(self._base(planned), [])
@@ -224,7 +228,7 @@ class SharedGraph(Graph):
 
     def _serving(self, planned: Physical) -> GraphNode | None:
         """The family at work that has all the measures of an aggregate."""
-        wanted = _wanted_of(planned, self.builder.catalog)
+        wanted = self._wants(planned)
         if wanted is None:
             return None
         for node in self._families.get(self._base(planned), ()):

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from penstock.errors import StreamError
+from penstock.model.accounts import Counts
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.migration.handover import Phase
 from penstock.operators.progress.ingest import RowIngest
@@ -23,9 +24,7 @@ from penstock.plan.physical import Physical
 from penstock.plan.reach import Endless, Reach, plan_reach
 from penstock.runtime.graph_node import GraphNode
 from penstock.runtime.held_bytes import bytes_of_pages
-
-if TYPE_CHECKING:
-    from penstock.engines.local.shared import SharedExecution
+from penstock.runtime.replacing_graph import ReplacingGraph
 
 STATELESS = (Source, Select, Project, Unnest, Lookup, Union)
 
@@ -101,10 +100,22 @@ class Migration:
     error: Exception | None = None
 
 
+class ReplacingHost(Protocol):
+    """Who runs the graph."""
+
+    plans: dict[str, Node]
+    planned: dict[str, Physical]
+    graph: ReplacingGraph
+
+    def _counted_of(self, streams: Iterable[str]) -> Counts: ...
+
+    def _entrance(self, stream: str) -> RowIngest: ...
+
+
 class Replacements:
     """Of one running graph."""
 
-    def __init__(self, host: SharedExecution) -> None:
+    def __init__(self, host: ReplacingHost) -> None:
         """None so far."""
         self.host = host
         self.under_way: dict[str, Migration] = {}
@@ -273,6 +284,16 @@ def _scale(plan: Node) -> str:
         if isinstance(node, Project) and not node.keeps_time:
             return f"`{node.label}`"
     return "time"
+
+
+def cannot_replace(name: str, endless: Endless) -> StreamError:
+    """Why a query cannot be replaced by another, and what to do instead."""
+    return StreamError(
+        "The query cannot be replaced by this one while it runs: there is no time from which on that would be right.",
+        where=f"query {name}",
+        got=str(endless),
+        hint=endless.instead,
+    )
 
 
 def check_running(frontier: Iterable[int], name: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from penstock.engines.base import check
 from penstock.engines.local.hosting import Hosting
 from penstock.engines.local.opening import Given, Opener, at_position, let_go, opened
-from penstock.engines.local.replacing import Migration, Prospect, Replacements, check_running
+from penstock.engines.local.replacing import Migration, Prospect, Replacements, cannot_replace, check_running
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import PenstockError, StreamError, UnsupportedError
 from penstock.model.accounts import Counts
@@ -455,16 +455,6 @@ class SharedExecution(Hosting[Named]):
             self._reads[name] += lane.read()
             lane.retire()
             self.lanes[name] = self._lane(name)
-
-
-def cannot_replace(name: str, endless: Endless) -> StreamError:
-    """Why a query cannot be replaced by another, and what to do instead."""
-    return StreamError(
-        "The query cannot be replaced by this one while it runs: there is no time from which on that would be right.",
-        where=f"query {name}",
-        got=str(endless),
-        hint=endless.instead,
-    )
 
 
 def _is_taken(node: GraphNode) -> bool:

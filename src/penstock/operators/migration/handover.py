@@ -65,6 +65,17 @@ class HandoverOperator(Operator):
         """Who speaks."""
         return Phase(self.pages.get("phase") or Phase.BOTH.value)
 
+    def speak_from(self, time: int) -> None:
+        """The old plan has itself taken over at a time, and what it says of times before that is not its own."""
+        if time > MIN_TICK:
+            self.pages.put("from", time)
+
+    @property
+    def spoken_from(self) -> int:
+        """From when on the plan speaks that speaks alone now; what another said before is out."""
+        found: int | None = self.pages.get("from")
+        return self.split if self.phase is Phase.NEW else MIN_TICK if found is None else found
+
     @property
     def has_begun(self) -> bool:
         """Whether a result of the new plan has come out."""
@@ -82,6 +93,12 @@ class HandoverOperator(Operator):
     def process(self, port: int, batch: Batch) -> Outputs:
         """Results of either plan."""
         phase = self.phase
+        first: int | None = self.pages.get("from") if port == OLD else None
+        if first is not None:
+            kept = Since(first).cut(batch)
+            if kept is None:
+                return
+            batch = kept
         if port == NEW:
             own = self.since.cut(batch)
             if own is not None and phase is Phase.BOTH:
