@@ -220,7 +220,7 @@ class FlowRun(BackgroundRun[Named]):
     def _replaced(self) -> None:
         """Replacements may have come to their end."""
         for name, (query, replacement) in list(self._replacing.items()):
-            if replacement.status == "under way":
+            if replacement.status == "under way" or self._replacing.pop(name, None) is None:
                 continue
             run = self.runs[name]
             if replacement.status == "done":
@@ -228,8 +228,6 @@ class FlowRun(BackgroundRun[Named]):
                 run._generations.move_on()
             else:
                 run._generations.go_back()
-            run._look_again()
-            del self._replacing[name]
             replacement.is_over()
         self._note()
         for run in list(self.runs.values()):
@@ -250,6 +248,8 @@ class FlowRun(BackgroundRun[Named]):
                 continue  # that it is missing is said below
             run._generations = Generations.from_plain(plain)
             found = run._generations.queries(run.query, self._sources)
+            for query in found:
+                self._check_kept(query)
             run._goes_on_as(found[0])
             if len(found) > 1:
                 following[name] = found[1]
@@ -260,7 +260,6 @@ class FlowRun(BackgroundRun[Named]):
             migration = self.execution.replacements.under_way[name]
             run._replacement = Replacement(run.query, query.sql, migration, self.execution.domain, self._abandon)
             self._replacing[name] = query, run._replacement
-            self._check_kept(query)
         for run in self.runs.values():
             run._joined()
 

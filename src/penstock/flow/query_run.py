@@ -136,8 +136,9 @@ class QueryRun(ReplaceableRun):
     def _look_again(self) -> None:
         """The graph of the query has changed."""
         execution = self._flow_run.execution
-        self._path = path_to(execution.graph.outlets[self.name], self._results.current)
-        self._nodes, self._streams = execution.nodes_of(self.name), execution.streams_of(self.name)
+        with execution.alone():
+            self._path = path_to(execution.graph.outlets[self.name], self._results.current)
+            self._nodes, self._streams = execution.nodes_of(self.name), execution.streams_of(self.name)
 
     def _hand_on(self, *, wait: bool = True) -> bool:
         """Hand what has come out to the sink, in order, whichever thread calls; a sink that fails ends the query.

@@ -180,7 +180,7 @@ Lengths = tuple[int, int]
 
 def _times_apart(node: Join) -> Lengths | None:
     """How much later the time of the right can be than that of the left, of rows that meet."""
-    left, right = _behind(node.left, node.on[0]), _behind(node.right, node.on[1])
+    left, right = behind(node.left, node.on[0]), behind(node.right, node.on[1])
     if left is None or right is None:
         return None
     match node.near:
@@ -194,22 +194,22 @@ def _times_apart(node: Join) -> Lengths | None:
     return low + right[0] - left[1], high + right[1] - left[0]
 
 
-def _behind(node: Node, attribute: str) -> Lengths | None:
+def behind(node: Node, attribute: str) -> Lengths | None:
     """How much an attribute can be behind the time of the same row; None if that may be any length."""
     if attribute == node.schema.time:
         return 0, 0
     match node:
         case Select(input=below) | Distinct(input=below):
-            return _behind(below, attribute)
+            return behind(below, attribute)
         case Project(input=below, columns=columns) if node.keeps_time:
             kept = dict(columns)[attribute]
-            return _behind(below, kept.name) if isinstance(kept, Column) else None
+            return behind(below, kept.name) if isinstance(kept, Column) else None
         case Join() if (apart := _times_apart(node)) is not None:
             at, half = node.names.index(attribute), len(node.left.schema.fields)
             if at < half:
-                own, after = _behind(node.left, node.left.schema.names[at]), apart[1]
+                own, after = behind(node.left, node.left.schema.names[at]), apart[1]
             else:
-                own, after = _behind(node.right, node.right.schema.names[at - half]), -apart[0]
+                own, after = behind(node.right, node.right.schema.names[at - half]), -apart[0]
             return None if own is None else (own[0], own[1] + max(after, 0))
         case _:
             return None

@@ -19,9 +19,11 @@ from typing import Any
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.migration.handover import NEW, OLD, HandoverOperator, Phase
 from penstock.operators.operator import Output, Outputs
+from penstock.operators.progress.ingest import RowIngest
 from penstock.plan.completeness import last_incomplete, never_complete
 from penstock.plan.handover_node import Handover
 from penstock.plan.identity import digest
+from penstock.plan.kept_promises import are_groups_kept, attributes_apart, most_behind
 from penstock.plan.nodes import (
     AlterLifetime,
     Distinct,
@@ -32,12 +34,13 @@ from penstock.plan.nodes import (
     Project,
     RowNumber,
     Select,
+    Source,
     Union,
     Unnest,
     WindowAggregate,
 )
 from penstock.plan.physical import Physical, Runs
-from penstock.plan.reach import Endless
+from penstock.plan.reach import Endless, plan_reach
 from penstock.plan.windows import SlidingWindow
 from penstock.runtime.arcs import Given, Outlet
 from penstock.runtime.builder import Builder
@@ -93,15 +96,31 @@ class ReplacingGraph(SharedGraph):
         the new plan can start.
         """
         endless = never_complete(new, self._seen) or never_complete(old, self._seen)
-        if endless is not None:
-            return endless
+        lag, promised = most_behind(old.node, new.node), self._promised_by(old.node, new.node)
+        if endless is not None or isinstance(lag, Endless):
+            return endless if endless is not None else lag  # type: ignore[return-value]
         complete, given = last_incomplete(new, self._seen), last_incomplete(old, self._seen)
         assert complete is not None
         assert given is not None
         outlet = self.outlets[name]
         least = max(_next(complete), _next(given), outlet.register, outlet.complete_from)
+        if promised > MIN_TICK:
+            least = max(least, promised + lag)
         split = least if least == MIN_TICK else next_start(new.node, least)
         return Endless("its results begin beyond all time", new.node.label) if split >= END_OF_TIME else split
+
+    def _promised_by(self, old: Node, new: Node) -> int:
+        """The last time of which anything was promised that the new plan might not keep, of columns or of groups."""
+        streams = {node.name.lower() for node in old.walk() if isinstance(node, Source)}
+        found = MIN_TICK
+        for stream in streams if attributes_apart(old, new) or not are_groups_kept(old, new) else ():
+            entrance = self.sources[stream][0].operator
+            assert isinstance(entrance, RowIngest)
+            frontier = entrance.frontier()
+            bounds = [bound for each in frontier or () for _, bound in each.bounds]
+            found = max(found, entrance.reached(), *bounds)
+        reach = [each for each in plan_reach(old).values() if isinstance(each, int)]
+        return found if found == MIN_TICK else found + max(reach, default=0) + 1
 
     def shares(self, planned: Physical) -> tuple[list[Physical], list[Physical]]:
         """The nodes of a plan that are at work already, and those that would be new."""

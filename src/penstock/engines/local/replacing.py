@@ -19,6 +19,7 @@ from penstock.model.accounts import Counts
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.migration.handover import Phase
 from penstock.operators.progress.ingest import RowIngest
+from penstock.plan.kept_promises import are_groups_kept, attributes_apart
 from penstock.plan.nodes import Lookup, Node, NumberRows, Project, Select, Source, Union, Unnest
 from penstock.plan.physical import Physical
 from penstock.plan.reach import Endless, Reach, plan_reach
@@ -121,6 +122,8 @@ class Replacements:
         self.under_way: dict[str, Migration] = {}
         self.last: dict[str, Migration] = {}
         """What came of the last one of each query."""
+        self._has_ended = False
+        """Whether one has come to its end since somebody was told."""
 
     # Whether
 
@@ -142,7 +145,10 @@ class Replacements:
 
     @staticmethod
     def _is_at_once(old: Node, new: Node) -> bool:
-        return _is_stateless(old) and _is_stateless(new) and set(_streams(old)) == set(_streams(new))
+        """Neither has state, both read the same streams, and what was promised holds of both."""
+        if not (_is_stateless(old) and _is_stateless(new) and set(_streams(old)) == set(_streams(new))):
+            return False
+        return not attributes_apart(old, new) and are_groups_kept(old, new)
 
     def _newest(self, stream: str) -> int | None:
         readings = self.host.graph.sources.get(stream.lower(), [])
@@ -198,14 +204,14 @@ class Replacements:
 
     def after_results(self) -> bool:
         """Results were taken: old plans that have said all go, and handovers that nobody needs; whether any did."""
-        graph, changed = self.host.graph, False
+        graph = self.host.graph
         for name in list(graph.handovers):
             made = self.under_way.get(name)
             if made is not None and graph.phase(name) is Phase.NEW:
                 self._end(made, "done", graph.let_old_go(name).nodes)
                 self.host.plans[name], self.host.planned[name] = made.new, made.new_planned
-                changed = True
-            changed = graph.retire(name) or changed
+        retired = [name for name in list(graph.handovers) if graph.retire(name)]
+        changed, self._has_ended = bool(retired) or self._has_ended, False
         return changed
 
     def forget(self, name: str) -> None:
@@ -239,6 +245,7 @@ class Replacements:
         made.freed_operators = tuple(node.label for node in nodes)
         made.freed_bytes = sum(bytes_of_pages(node.operator.pages) for node in nodes)
         del self.under_way[made.name]
+        self._has_ended = True
 
     def _moment(self, name: str, *plans: Node) -> Moment:
         host = self.host

@@ -245,6 +245,10 @@ class SharedExecution(Hosting[Named]):
     def stand_for(self, name: str, plan: Node) -> None:
         """Before a snapshot is taken up: this is the plan that a query had."""
         self.plans[name], self.planned[name] = plan, self._planned_anew(name, plan)
+        fresh = _sources(plan)
+        self.streams += self._to_read(fresh, {})
+        for source in fresh:
+            self.side.open(source.name, late_schema(source.schema, *self._schemas))
 
     def _planned_anew(self, name: str, plan: Node) -> Physical:
         check(plan, "in-process", SUPPORT)

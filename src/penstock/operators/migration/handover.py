@@ -13,6 +13,9 @@ While nothing of the new plan has come out, what the old one says of times from 
 can be undone (`undo`): then the old plan goes on as if nothing had been. What it costs is a comparison a row, and what
 is kept.
 
+Bounds on the time are never said twice. What the old plan had promised of other attributes or of some groups, the new
+one may say once more: it does not know that it was said.
+
 Only plain rows are handed over: they live as their plan says, each from its start.
 """
 
