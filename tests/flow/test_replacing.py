@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,32 @@ def test_several_in_a_row_under_every_strategy(strategy: Any) -> None:
     expected = seamed((OLD, None, one), (NEW, one, two), (THIRD, two, three), (OLD, three, None), given=given)
     assert as_rows(out) == expected
     assert query.status == FINISHED
+
+
+@pytest.mark.parametrize("attempt", range(4))
+def test_while_rows_flow_in_another_thread(attempt: int) -> None:
+    given, out = rows(0, 4000), []
+    flow = pk.Flow().stream("s", (row for row in given), time="ts", schema=S, progress=pk.bounded(6))
+    run = flow.start({flow.query(OLD, name="q"): out, flow.query(THIRD, name="beside"): None})
+    rng, speaking = random.Random(attempt), [(OLD, -100)]
+    while run.is_active and len(speaking) < 12:
+        sql = rng.choice([OLD, NEW, THIRD])
+        try:
+            made = run.replace("q", sql)
+        except StreamError as refused:  # the run has come to its end meanwhile
+            assert any(told in str(refused) for told in ("run is over", "have ended", "There is no such"))  # noqa: PT017
+            break
+        if rng.random() < 0.3:
+            with contextlib.suppress(StreamError):  # it was too late for that
+                made.abandon()
+        assert made.wait(30)
+        if made.status == "done":
+            assert made.split_ticks is not None
+            speaking.append((sql, made.split_ticks))
+    run.wait(30)
+    ends = [start for _, start in speaking[1:]] + [10**6]
+    parts = [(sql, start, end) for (sql, start), end in zip(speaking, ends, strict=True)]
+    assert as_rows(out) == seamed(*parts, given=given)
 
 
 def test_the_others_do_not_notice() -> None:

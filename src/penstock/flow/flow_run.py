@@ -184,8 +184,8 @@ class FlowRun(BackgroundRun[Named]):
         except PenstockError as error:
             return ReplacementCheck(run.name, str(getattr(sql, "sql", sql)), possible=False, error=error)
         endless = prospect.endless
-        error = None if endless is None else cannot_replace(run.name, endless)
-        return checked(run.name, run.query.schema.domain, query.sql, prospect, error)
+        why = None if endless is None else cannot_replace(run.name, endless)
+        return checked(run.name, run.query.schema.domain, query.sql, prospect, why)
 
     def _replace(self, run: QueryRun, sql: Any, mapping: Mapping[str, str] | None) -> Replacement:
         with self._joining, at_home(self._home):

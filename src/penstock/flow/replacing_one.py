@@ -38,8 +38,8 @@ class ReplacingOne:
             prospect = self.execution.can_replace(query.plan)
         except PenstockError as error:
             return ReplacementCheck(name, str(getattr(sql, "sql", sql)), possible=False, error=error)
-        error = None if prospect.endless is None else cannot_replace(name, prospect.endless)
-        return checked(name, self.query.schema.domain, query.sql, prospect, error)
+        why = None if prospect.endless is None else cannot_replace(name, prospect.endless)
+        return checked(name, self.query.schema.domain, query.sql, prospect, why)
 
     def replace(self, sql: Any, mapping: Mapping[str, str] | None) -> Replacement:
         """Let another query take its place."""

@@ -15,7 +15,6 @@ Reach is of lengths alone. Where windows stand, and what operators at work have 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 from penstock.model.time import END_OF_TIME
 from penstock.operators.joins.reach import reach_of as times_apart
@@ -111,9 +110,9 @@ def endless_of(node: Node) -> Endless | None:
 
 def further(node: Node, port: int) -> Reach:
     """How much later than a row of an input the results of a node can start in which the row counts."""
-    lived = reduce(lambda found, each: found or endless_of(each), [node, *node.inputs], None)
-    if lived is not None:
-        return lived
+    for each in (node, *node.inputs):
+        if (lived := endless_of(each)) is not None:
+            return lived
     match node:
         case Select() | Lookup() | Unnest() | Union() | Distinct() | Merge():
             return 0

@@ -97,8 +97,10 @@ class ReplacingGraph(SharedGraph):
         """
         endless = never_complete(new, self._seen) or never_complete(old, self._seen)
         lag, promised = most_behind(old.node, new.node), self._promised_by(old.node, new.node)
-        if endless is not None or isinstance(lag, Endless):
-            return endless if endless is not None else lag  # type: ignore[return-value]
+        if endless is not None:
+            return endless
+        if isinstance(lag, Endless):
+            return lag
         complete, given = last_incomplete(new, self._seen), last_incomplete(old, self._seen)
         assert complete is not None
         assert given is not None
@@ -216,7 +218,7 @@ class ReplacingGraph(SharedGraph):
         failures = self._trials.get(name)
         return failures[0] if failures else None
 
-    def release(self) -> None:
+    def let_new_out(self) -> None:
         """Let results of new plans out that have waited for those of the old ones."""
         for name, node in list(self.handovers.items()):
             operator = _operator(node)

@@ -106,7 +106,10 @@ class ReplacingHost(Protocol):
 
     plans: dict[str, Node]
     planned: dict[str, Physical]
-    graph: ReplacingGraph
+
+    @property
+    def graph(self) -> ReplacingGraph:
+        """What runs."""
 
     def _counted_of(self, streams: Iterable[str]) -> Counts: ...
 
@@ -200,7 +203,7 @@ class Replacements:
                 self._undo(made, "failed", failure)
             else:
                 raise failure
-        graph.release()
+        graph.let_new_out()
 
     def after_results(self) -> bool:
         """Results were taken: old plans that have said all go, and handovers that nobody needs; whether any did."""
