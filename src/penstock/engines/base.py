@@ -84,6 +84,7 @@ FEATURES = {
     "late output": "rows that contradict a punctuation, with the bound",
     "dead letters": "rows that cannot be read, or for which an expression has no value, with the reason",
     "snapshot and restore": "state saved and taken up again",
+    "replace": "run.replace(sql): another query takes the place of one that runs",
 }
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from penstock.engines.local.execution import LocalExecution
 from penstock.errors import StreamError, UnsupportedError
 from penstock.flow.declaring import check_name
-from penstock.flow.local_run import LocalRun
+from penstock.flow.local_run import LocalRun, replacing_of
 from penstock.flow.query import Query, StartOptions
 from penstock.flow.results import Results
 from penstock.io.broker_uris import by_uri
@@ -151,13 +151,15 @@ class LocalQuery(Query):
         def portions() -> Generator[Sequence[Out], None, None]:
             for item in self.items(execution, max_dead, left.is_set, apart=apart):
                 yield made(item)
+            replacing.over()
 
         def leave() -> None:
             left.set()
             execution.halt()
 
+        replacing = replacing_of(self, execution, lambda _: None)
         prompt = apart or all(self.given[name.lower()].ahead is None for name in execution.streams)
-        return Results(portions(), leave, is_prompt=prompt)
+        return Results(portions(), leave, is_prompt=prompt, replacing=replacing)
 
     @property
     def df(self) -> Any:

@@ -16,11 +16,13 @@ import pyarrow as pa
 from penstock.errors import PenstockError, UnsupportedError, reason_of
 from penstock.flow.background import as_ours, progress_of
 from penstock.flow.destinations import ResultDestination
+from penstock.flow.generations import Asked, Generations
 from penstock.flow.graphs import graph_of
 from penstock.flow.local import LocalQuery
 from penstock.flow.queue_progress import path_to, read_current, staleness_of
 from penstock.flow.reading_path import ReadingPath
-from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
+from penstock.flow.replacement import Replacement, ReplacementCheck
+from penstock.flow.run import FAILED, LOGGER, STOPPED, ReplaceableRun
 from penstock.flow.run_progress import RunProgress, shown
 from penstock.io.buffered import BufferedSink, channel_of, tell_failure
 from penstock.io.sinks import Sink
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.flow.flow_run import FlowRun
 
 
-class QueryRun(Run):
+class QueryRun(ReplaceableRun):
     """One of the queries that a flow runs together."""
 
     def __init__(self, flow_run: FlowRun, query: LocalQuery, sink: Sink) -> None:
@@ -60,14 +62,16 @@ class QueryRun(Run):
         self._seen: dict[str, int] = {}
         """How many late rows of each stream there were when the query joined."""
         self._letters = 0
+        self._replacement: Replacement | None = None
+        self._generations = Generations([Asked(query.sql)])
+        """What was asked, and is, under this name."""
 
     def _joined(self) -> None:
         execution = self._flow_run.execution
         outlet = execution.graph.outlets[self.name]
         self._from = None if outlet.complete_from == MIN_TICK else outlet.complete_from
         self._results.bound = None if outlet.register == MIN_TICK else outlet.register
-        self._path = path_to(outlet, self._results.current)
-        self._nodes, self._streams = execution.nodes_of(self.name), execution.streams_of(self.name)
+        self._look_again()
 
     @property
     def complete_from(self) -> str | None:
@@ -111,6 +115,30 @@ class QueryRun(Run):
     def graph(self) -> Picture:
         """What the query takes part in, as a drawing."""
         return graph_of(self._flow_run.execution, self.name)
+
+    def can_replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> ReplacementCheck:
+        """Whether the query can be replaced by another one now, from when on, and what that would share."""
+        return self._flow_run._can_replace(self, sql, mapping)
+
+    def replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> Replacement:
+        """Replace the query by another one while it runs: old results up to a time, new ones from there on."""
+        return self._flow_run._replace(self, sql, mapping)
+
+    @property
+    def replacement(self) -> Replacement | None:
+        """The last replacement of the query, which may be under way; None if there was none."""
+        return self._replacement
+
+    def _goes_on_as(self, query: LocalQuery) -> None:
+        """Another query has taken its place; the columns are the same."""
+        self.query = self._results.query = query
+
+    def _look_again(self) -> None:
+        """The graph of the query has changed."""
+        execution = self._flow_run.execution
+        with execution.alone():
+            self._path = path_to(execution.graph.outlets[self.name], self._results.current)
+            self._nodes, self._streams = execution.nodes_of(self.name), execution.streams_of(self.name)
 
     def _hand_on(self, *, wait: bool = True) -> bool:
         """Hand what has come out to the sink, in order, whichever thread calls; a sink that fails ends the query.

@@ -14,13 +14,17 @@ import contextlib
 import queue
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from penstock.errors import UnsupportedError
 from penstock.io.event_loops import at_home
+
+if TYPE_CHECKING:
+    from penstock.flow.replacement import Replacement, ReplacementCheck
 
 T = TypeVar("T")
 
@@ -34,11 +38,14 @@ class Results(Iterator[T], AsyncIterator[T], Generic[T]):
         leave: Callable[[], object] = lambda: None,
         *,
         is_prompt: bool = True,
+        replacing: Any = None,
     ) -> None:
         """What is iterated over, portion by portion.
 
         `leave`, from any thread, has it end; `is_prompt` if that is so also while a source is silent.
+        `replacing` lets another query take the place of the one that gives these.
         """
+        self._replacing = replacing
         self._portions, self._leave, self._is_prompt = portions, leave, is_prompt
         self._ready: deque[T] = deque()
         self._pending: Future[Iterable[T] | None] | None = None
@@ -86,6 +93,24 @@ class Results(Iterator[T], AsyncIterator[T], Generic[T]):
                 self._pending = None
                 self._take(portion)
         return self._ready.popleft()
+
+    def can_replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> ReplacementCheck:
+        """Whether the query can be replaced by another one now; see `Run.replace`. Ask between two of its results."""
+        found: ReplacementCheck = self._replaceable().can_replace(sql, mapping)
+        return found
+
+    def replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> Replacement:
+        """Replace the query by another one: what comes is its results up to a time, and the new one's from there on.
+
+        See `Run.replace`.
+        """
+        found: Replacement = self._replaceable().replace(sql, mapping)
+        return found
+
+    def _replaceable(self) -> Any:
+        if self._replacing is None:
+            raise UnsupportedError("These results are of a run on Spark, which cannot be replaced.", hint="pk.Flow()")
+        return self._replacing
 
     def close(self) -> None:
         """No more is wanted: the query stops, at once or when the source that it waits for gives something."""

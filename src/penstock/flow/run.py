@@ -11,7 +11,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.errors import PenstockError, StreamError, UnsupportedError
 from penstock.flow.awaiting import Awaitable
@@ -21,6 +21,9 @@ from penstock.model.elements import is_whole
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.monitor.picture import Picture
 from penstock.runtime.graph_statistics import GraphStatistics
+
+if TYPE_CHECKING:
+    from penstock.flow.replacement import Replacement, ReplacementCheck
 
 RUNNING, FINISHED, STOPPED, FAILED = "running", "finished", "stopped", "failed"
 LOGGER = logging.getLogger("penstock.run")
@@ -216,3 +219,33 @@ class Run(Awaitable):
         """A run in a notebook."""
         shown = self.progress
         return html_table(f"run {self.name}", [(key, value) for key, value in shown.rows()])
+
+
+class ReplaceableRun(Run):
+    """The run of one query, whose place another query can take."""
+
+    def can_replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> ReplacementCheck:
+        """Whether the query can be replaced by another one now; see `replace`. Nothing changes.
+
+        The report says from which time on the new query would speak and what postpones that, what of it is at work
+        already, or why it cannot be and what to do instead.
+        """
+        raise self._not_replaceable()
+
+    def replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> Replacement:
+        """Replace the query by another one while it runs, without losing or repeating a result.
+
+        Old results come up to a time, the split, and new ones from there on. Until the old query has said all, both
+        run. What cannot be is refused, and the old query goes on.
+
+        Args:
+            sql: what is asked from then on; its results have the same columns.
+            mapping: where columns have other names, from the new name to the old one.
+
+        Returns:
+            The replacement: `wait()`, `abandon()`, and what came of it.
+        """
+        raise self._not_replaceable()
+
+    def _not_replaceable(self) -> PenstockError:
+        return UnsupportedError("This run cannot be replaced.", where=f"run {self.name}", hint="stop it, start another")

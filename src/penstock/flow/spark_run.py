@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.engines.base import FEATURES
 from penstock.engines.spark.failure import failure_of, told
 from penstock.engines.spark.queue_rounds import queues_in
 from penstock.engines.spark.run import ENDED, Started
 from penstock.engines.spark.state_reading import newest_row
 from penstock.engines.spark.statistics import sums_of
+from penstock.engines.spark.support import STREAMING
 from penstock.engines.spark.trackers import streams_reached, tracked
 from penstock.errors import PenstockError, RunError, StreamError, UnsupportedError
 from penstock.flow.current_values import CurrentValues
 from penstock.flow.estimate_progress import EstimateProgress, estimate_of
 from penstock.flow.pyspark_names import PySparkNames
-from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
+from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, ReplaceableRun
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
 from penstock.flow.spark_path import spark_path
 from penstock.flow.spark_queues import QueueReader, last_queue, spark_queues
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from penstock.flow.spark import SparkQuery
 
 
-class SparkRun(PySparkNames, Run):
+class SparkRun(PySparkNames, ReplaceableRun):
     """A query running on Spark."""
 
     def __init__(self, query: SparkQuery, started: Started) -> None:
@@ -55,6 +57,13 @@ class SparkRun(PySparkNames, Run):
     def is_active(self) -> bool:
         """Whether the run goes on."""
         return bool(self.streaming.isActive)
+
+    def _not_replaceable(self) -> PenstockError:
+        return UnsupportedError(
+            f"The Spark, streaming engine does not support this: {FEATURES['replace']}.",
+            where=f"run {self.name}",
+            hint=STREAMING["replace"].how,
+        )
 
     @property
     def status(self) -> str:

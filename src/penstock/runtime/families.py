@@ -58,7 +58,7 @@ class Families:
         """What comes together: a family that is made for one of these is made for all of them."""
         self._wanted = {}
         for planned in aggregates:
-            wanted = wanted_of(planned, self._graph.builder.catalog)
+            wanted = self._graph._wants(planned)
             if wanted is None or self._graph._key(planned) in self._graph._known or self.serving(planned) is not None:
                 continue
             held = self._wanted.setdefault(self._base(planned), [])
@@ -79,7 +79,7 @@ class Families:
 
     def serving(self, planned: Physical) -> GraphNode | None:
         """The family at work that has all the measures of an aggregate."""
-        wanted = wanted_of(planned, self._graph.builder.catalog)
+        wanted = self._graph._wants(planned)
         if wanted is None:
             return None
         for node in self._by_base.get(self._base(planned), ()):

@@ -19,7 +19,7 @@ from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation, linear
 from penstock.model.time import END_OF_TIME
 from penstock.operators.operator import Operator, Outputs, Rejected
-from penstock.operators.progress.ingest import BatchIngest
+from penstock.operators.progress.ingest import BatchIngest, RowIngest
 from penstock.operators.progress.promises import Said
 from penstock.operators.state import MemoryPages, Pages, open_snapshot, seal_snapshot
 from penstock.plan.fingerprint import describe
@@ -62,6 +62,8 @@ class Graph(Scheduled):
         """What time it is, in microseconds, for queues."""
         self.side: Side = _nobody
         """Who is given rows that leave the graph, with their stream and the operator that failed on them."""
+        self.node_kind: type[GraphNode] = GraphNode
+        """What operators are made into."""
         self.clocks = Clocks()
         """By which it is measured how long operators take and elements wait."""
         super().__init__(Executor(self.reject, lambda: self.clock()))  # noqa: PLW0108 - whichever is the clock then
@@ -71,7 +73,7 @@ class Graph(Scheduled):
         node = planned.node
         if not node.takes_revisions and not all(i.properties.insert_only for i in node.inputs):
             raise InternalError("An operator that takes inserts only would be given revisions.", where=node.label)
-        made = GraphNode(node, operator, identity, how=planned.how)
+        made = self.node_kind(node, operator, identity, how=planned.how)
         made.measure(self.clocks)
         self.nodes.append(made)
         self.executor.touch(made)
@@ -250,6 +252,8 @@ class QueryGraph(Graph):
         """What runs each node of the plan, in the order in which it walks."""
         self._identities = [each.identity for each in planned.walk()]
         self.outlet = Outlet(self.grown(planned))
+        self.knows_greatest = True
+        """Whether entrances know the greatest times of all rows so far; snapshots of earlier releases did not say."""
 
     def grown(self, planned: Physical) -> GraphNode:
         """A node and all below it; consumers come before those that feed them."""
@@ -275,6 +279,11 @@ class QueryGraph(Graph):
 
     def _stood_for(self, planned: Physical, operator: Operator, nodes: int) -> GraphNode:
         return self.add(planned, operator, planned.identity, stands_for=nodes)
+
+    @property
+    def walked(self) -> list[GraphNode]:
+        """What runs each node of the plan, in the order in which it walks."""
+        return list(self._walked)
 
     def _walk_again(self, node: GraphNode) -> None:
         self._walked.append(node)
@@ -322,6 +331,7 @@ class QueryGraph(Graph):
             "query": self._described(),
             "operators": {own: plain_pages(n.operator, n.label) for own, n in self._by_identity().items()},
             "outputs": plain_elements(self.outlet.producer.buffer.elements),
+            "greatest": greatest_of(self._by_identity()),
         }
         return seal_snapshot(content | kept_positions(positions), self.plan.label)
 
@@ -333,6 +343,16 @@ class QueryGraph(Graph):
         pages = [held_pages(saved.get("operators"), n.identity, n.operator, n.label) for n in self.nodes]
         outputs = held_elements(saved.get("outputs", ()), self.plan.schema)
         self.attach([MemoryPages(own) for own in pages])
+        self.knows_greatest = "greatest" in saved
+        for identity, node in self._by_identity().items():
+            if isinstance(node.operator, RowIngest):
+                node.operator.greatest = saved.get("greatest", {}).get(identity)
         self.outlet.drain()
         for output in outputs:
             self.outlet.producer.hold(output)
+
+
+def greatest_of(nodes: Mapping[str, GraphNode]) -> dict[str, int | None]:
+    """The greatest times of rows that entrances have seen, by identity."""
+    found = {identity: node.operator for identity, node in nodes.items()}
+    return {identity: each.greatest for identity, each in found.items() if isinstance(each, RowIngest)}

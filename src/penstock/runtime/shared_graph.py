@@ -21,7 +21,7 @@ from penstock.model.elements import linear
 from penstock.model.time import MIN_TICK
 from penstock.operators.operator import Rejected
 from penstock.operators.progress.ingest import Ingest
-from penstock.plan.completeness import last_incomplete
+from penstock.plan.completeness import last_incomplete, never_complete
 from penstock.plan.identity import canonical, digest
 from penstock.plan.nodes import NumberRows, Project, Select, Source, Union, Unnest, WindowAggregate
 from penstock.plan.physical import Physical
@@ -30,7 +30,7 @@ from penstock.plan.update_nodes import needs
 from penstock.plan.useful import EVERY, Useful, useful_below, useful_to_any
 from penstock.runtime.arcs import Arc, Outlet
 from penstock.runtime.builder import Builder
-from penstock.runtime.families import Families, wanted_of
+from penstock.runtime.families import Families, WantedMeasures, wanted_of
 from penstock.runtime.graph import Graph, GraphNode
 from penstock.runtime.installed_table import Table, table_of
 from penstock.runtime.strategies import Strategy
@@ -115,7 +115,7 @@ class SharedGraph(Graph):
             raise StreamError(
                 "This query cannot join streams at work: there is no time from which on it would be complete.",
                 where=name,
-                got=planned.node.label,
+                got=str(never_complete(planned, self._seen)),
                 hint="start it with the flow; rows that came before can matter for ever, or are counted, in its plan",
             )
         return MIN_TICK if found == MIN_TICK else found + 1
@@ -156,7 +156,7 @@ class SharedGraph(Graph):
         found = self._known.get(key)
         if found is not None:
             return found
-        wanted = wanted_of(planned, self.builder.catalog)
+        wanted = self._wants(planned)
         last = last_incomplete(planned, self._seen)
         if wanted is not None:
             made = self._families.face(planned, key, wanted)
@@ -171,6 +171,10 @@ class SharedGraph(Graph):
             made.last_given = MIN_TICK if last is None else last
         self._known[key] = made
         return made
+
+    def _wants(self, planned: Physical) -> WantedMeasures | None:
+        """What an aggregate wants of a family; None if it is not a member of one."""
+        return wanted_of(planned, self.builder.catalog)
 
     def _take_over(self, made: GraphNode) -> None:
         """A reading that now speaks for its stream goes on counting where another one was."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.errors import CheckpointError
 from penstock.operators.aggregates.family import FaceOperator, FamilyAggregate
+from penstock.operators.migration.handover import HandoverOperator
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.state import MemoryPages, open_snapshot, seal_snapshot
 from penstock.plan.fingerprint import check, describe
@@ -22,19 +23,27 @@ from penstock.runtime.families import named_measures
 from penstock.runtime.graph import GraphNode
 from penstock.runtime.graph_pages import held_elements, held_pages, plain_elements, plain_pages
 from penstock.runtime.kept_positions import kept_positions
-from penstock.runtime.shared_graph import SharedGraph
+from penstock.runtime.replacing_graph import ReplacingGraph
 
 
 def snapshot_of(
-    graph: SharedGraph,
+    graph: ReplacingGraph,
     plans: Mapping[str, Node],
     positions: Mapping[str, Any] | None = None,
     sinks: Mapping[str, Any] | None = None,
+    successors: Mapping[str, Node] | None = None,
+    notes: Any = None,
 ) -> bytes:
-    """Everything that the graph must remember, and where its sources and sinks are; take it between elements."""
+    """Everything that the graph must remember, and where its sources and sinks are; take it between elements.
+
+    `successors` are the plans that are taking the place of others; `notes` are the caller's, plain data.
+    """
     content = {
         "queries": {name: describe(plan, graph.builder.catalog) for name, plan in plans.items()},
-        "stateless": sorted(_stateless(plans)),
+        "successors": {n: describe(plan, graph.builder.catalog) for n, plan in (successors or {}).items()},
+        "handovers": {name: _plain_handover(node) for name, node in graph.handovers.items()},
+        "notes": notes,
+        "stateless": sorted(_stateless(plans) | _stateless(successors or {})),
         "outlets": {
             name: [outlet.complete_from, outlet.is_passed, outlet.register, outlet.unread]
             for name, outlet in graph.outlets.items()
@@ -47,6 +56,21 @@ def snapshot_of(
         },
     }
     return seal_snapshot(content | kept_positions(positions, sinks), f"queries {', '.join(plans)}")
+
+
+def _plain_handover(node: GraphNode) -> list[Any]:
+    assert isinstance(node.operator, HandoverOperator)
+    return [node.identity, node.operator.split, sorted(arc.port for arc in node.inputs)]
+
+
+def notes_in(snapshot: bytes) -> Any:
+    """What whoever took a snapshot noted in it."""
+    return open_snapshot(snapshot).get("notes")
+
+
+def successors_in(snapshot: bytes) -> list[str]:
+    """The queries that were being replaced when a snapshot was taken."""
+    return list(open_snapshot(snapshot).get("successors", {}))
 
 
 def _stateless(plans: Mapping[str, Node]) -> set[str]:
@@ -62,10 +86,14 @@ def _plain_node(node: GraphNode) -> list[Any]:
 
 
 def restored(
-    graph: SharedGraph, snapshot: bytes, plans: Mapping[str, Node], planned: Mapping[str, Physical]
-) -> SharedGraph:
-    """A graph of the same queries with the state of a snapshot."""
-    saved = open_snapshot(snapshot)
+    graph: ReplacingGraph,
+    snapshot: bytes,
+    plans: Mapping[str, Node],
+    planned: Mapping[str, Physical],
+    successors: Mapping[str, tuple[Node, Physical]] | None = None,
+) -> ReplacingGraph:
+    """A graph of the same queries, and of those that are taking their places, with the state of a snapshot."""
+    saved, taking = open_snapshot(snapshot), successors or {}
     if "queries" not in saved:
         raise CheckpointError(
             "The snapshot is not of a flow's run.", got=", ".join(map(str, saved)), hint="see query.execution()"
@@ -76,19 +104,28 @@ def restored(
             got=f"it has {', '.join(sorted(saved['queries']))}; these are {', '.join(sorted(plans))}",
             hint="start with the queries, by name, that were running when it was taken; others can join then",
         )
-    made = SharedGraph(graph.builder)
+    if set(saved.get("successors", ())) != set(taking):
+        raise CheckpointError(
+            "The snapshot is of queries that were being replaced by others.",
+            got=f"it has {', '.join(saved.get('successors', ())) or 'none'}; given are {', '.join(taking) or 'none'}",
+            hint="flow.start(…, snapshot=…) knows the new queries by their texts",
+        )
+    made = ReplacingGraph(graph.builder)
     made.side, made.clock = graph.side, graph.clock
     made.measure(graph.clocks)
     made.strategy, made.own_strategies = graph.strategy, graph.own_strategies
     made.executor.skips = graph.executor.skips
     try:
-        stateless = {*saved["stateless"], *_stateless(plans)}
-        for name, plan in plans.items():
-            now = describe(plan, graph.builder.catalog)
-            check(saved["queries"][name], now, f"query {name}", "snapshot", stateless=stateless, fixed_result=False)
+        next_plans = {name: plan for name, (plan, _) in taking.items()}
+        stateless = {*saved["stateless"], *_stateless(plans), *_stateless(next_plans)}
+        for kind, each in (("queries", plans), ("successors", next_plans)):
+            for name, plan in each.items():
+                now = describe(plan, graph.builder.catalog)
+                check(saved[kind][name], now, f"query {name}", "snapshot", stateless=stateless, fixed_result=False)
         kept = {*saved["operators"], *saved["faces"]}
         again = {name: made.as_kept(planned[name], kept) for name in saved["queries"]}
-        made.grow_again(again, saved["families"], saved["faces"])
+        following = {name: made.as_kept(each, kept) for name, (_, each) in taking.items()}
+        made.grow_again_with(again, following, saved["families"], saved["faces"], saved.get("handovers", {}))
         made.keep_entrances([entry[4] for entry in saved["nodes"].values() if entry[4] is not None])
         for node in made.nodes:
             pages = held_pages(saved["operators"], node.identity, node.operator, node.label)

@@ -10,6 +10,8 @@ something out. Two things say so:
   promised least, since no other can move what it promises; past any other operator to all of its inputs, since a join
   lets rows of a side go by the promises of the other, whichever has come further.
 
+Where a query is replaced, streams are waited for until its old plan has reached the split.
+
 Asked once in a turn, a source that does not help is left alone until its next turn; one that does may make another
 stream the one that is behind, which is asked in its turn. What waits is looked at again when rows have come, or
 promises have moved, so that asking nobody costs next to nothing.
@@ -24,6 +26,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.model.time import END_OF_TIME, MIN_TICK
+from penstock.operators.migration.handover import HandoverOperator, Phase
 from penstock.operators.progress.ingest import RowIngest
 from penstock.operators.progress.several_ingest import SeveralByRow
 from penstock.plan.closing import Closing
@@ -44,10 +47,15 @@ class _Waiting:
         self.plan, self._closing = plan, Closing(plan)
         self._streams = read_by_time(plan)
 
-    def needed(self, graph: Graph) -> dict[str, int]:
-        """The bounds on streams that let everything out; of one of which none is waited for, a first word."""
+    def needed(self, graph: Graph, until: int | None) -> dict[str, int]:
+        """The bounds on streams that let everything out; of one of which none is waited for, a first word.
+
+        The query is to come `until` there, whether rows have or not.
+        """
         streams = self._streams
         newest = {name: time for name in streams if (time := _greatest(graph.sources[name])) is not None}
+        if until is not None:
+            newest = {name: max(newest.get(name, until), until) for name in streams}
         found = self._closing.bounds(newest) if newest else {}
         if found is None:
             return dict.fromkeys(streams, END_OF_TIME)
@@ -88,7 +96,10 @@ class Demand:
         results = list(self._results())
         self._waiting = {id(plan): self._waiting.get(id(plan)) or _Waiting(plan) for _, plan in results}
         for outlet, plan in results:
-            needed = self._waiting[id(plan)].needed(graph)
+            handover, until = outlet.producer.operator, None
+            if isinstance(handover, HandoverOperator) and handover.phase is Phase.BOTH:
+                until = handover.split - 1  # the old plan is to come to there
+            needed = self._waiting[id(plan)].needed(graph, until)
             for entrance in _leading_to(outlet.producer):
                 stream = str(entrance.stream).lower()
                 if stream in needed and _ingest(entrance).reached() < _of_use(entrance, needed[stream]):

@@ -16,6 +16,7 @@ from typing import Any
 from penstock.engines.base import check
 from penstock.engines.local.hosting import Hosting
 from penstock.engines.local.opening import Given, Opener, at_position, let_go, opened
+from penstock.engines.local.replacing import Migration, Prospect, Replacements, cannot_replace, check_running
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import PenstockError, StreamError, UnsupportedError
 from penstock.model.accounts import Counts
@@ -27,6 +28,7 @@ from penstock.plan.catalog import Catalog
 from penstock.plan.nodes import Conflate, Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
+from penstock.plan.reach import Endless
 from penstock.plan.rules.read_through import read_through
 from penstock.runtime.arcs import Outlet
 from penstock.runtime.ets_arcs import shown
@@ -35,9 +37,9 @@ from penstock.runtime.kept_positions import positions_in
 from penstock.runtime.lane import at_rest, lane_of
 from penstock.runtime.lane_books import Lane
 from penstock.runtime.pulling import Pulling
+from penstock.runtime.replacing_graph import ReplacingGraph
 from penstock.runtime.shared_explain import explain_shared
-from penstock.runtime.shared_graph import SharedGraph
-from penstock.runtime.shared_state import restored, snapshot_of
+from penstock.runtime.shared_state import notes_in, restored, snapshot_of
 from penstock.runtime.shares import Shares
 from penstock.runtime.side_outputs import SidesByStream
 from penstock.runtime.state_table import Fork
@@ -59,7 +61,7 @@ class PlacedSegment:
 class SharedExecution(Hosting[Named]):
     """The running graph of several queries; it may be fed from several threads."""
 
-    graph: SharedGraph
+    graph: ReplacingGraph
     side: SidesByStream
 
     def __init__(
@@ -67,7 +69,9 @@ class SharedExecution(Hosting[Named]):
     ) -> None:
         """`plans` are those of the queries that are there from the start, by their names."""
         super().__init__(catalog, bounds_in_place=bounds_in_place)
-        self.graph = SharedGraph(self.builder)
+        self.graph = ReplacingGraph(self.builder)
+        self.replacements = Replacements(self)
+        """Queries that are on their way to another plan."""
         self.side = SidesByStream(lambda: self.graph.rejecting)
         self.graph.side, self.graph.clock = self.side.take, self._now
         self.graph.measure(self.clocks)
@@ -75,6 +79,10 @@ class SharedExecution(Hosting[Named]):
         """Who is given what comes out, while nobody else touches the graph; it is handed on afterwards as well."""
         self.lose: Callable[[str, PenstockError], None] | None = None
         """Who is told that the source of a stream has failed, and may raise that; without it the run fails."""
+        self.notes: dict[str, Any] = {}
+        """What whoever runs the queries wants to be kept in snapshots: plain data."""
+        self.when_replaced: Callable[[], object] = _nothing
+        """Called when replacements have come to their end, while nobody else touches the graph."""
         self.plans: dict[str, Node] = {}
         self.planned: dict[str, Physical] = {}
         self._changing = threading.RLock()
@@ -92,10 +100,17 @@ class SharedExecution(Hosting[Named]):
         return f"queries {', '.join(self.plans)}"
 
     def _drained(self) -> list[Named]:
+        between = bool(self.graph.handovers) and self._under_way is None
+        if between:
+            self.replacements.before_results()
         found = list(self.graph.drain())
         if self.receive is not None:
             for name, element in found:
                 self.receive(name, element)
+        if between and self.replacements.after_results():
+            self._renew_lanes()
+            self._reshare()
+            self.when_replaced()
         return found
 
     def _source_failed(self, stream: str, error: PenstockError) -> None:
@@ -108,10 +123,11 @@ class SharedExecution(Hosting[Named]):
         return self.graph.outlets
 
     def _plans(self) -> Iterable[Node]:
-        return list(self.plans.values())
+        return [*self.plans.values(), *(each.new for each in self.replacements.under_way.values())]
 
     def _results(self) -> Iterable[tuple[Outlet, Node]]:
-        return [(self.graph.outlets[name], plan) for name, plan in self.plans.items()]
+        found = [(self.graph.outlets[name], plan) for name, plan in self.plans.items()]
+        return found + [(self.graph.outlets[n], each.new) for n, each in self.replacements.under_way.items()]
 
     @staticmethod
     def _rows_in(out: Named) -> int:
@@ -201,9 +217,87 @@ class SharedExecution(Hosting[Named]):
 
     def _leave(self, name: str) -> None:
         self.graph.remove(name)
+        self.replacements.forget(name)
         del self.plans[name], self.planned[name]
         self.weights.pop(name, None)
         self._renew_lanes()
+
+    # Queries that are replaced
+
+    def can_replace(self, name: str, plan: Node) -> Prospect:
+        """What it would be to replace a query by another plan of the same columns now; nothing changes."""
+        planned = self._planned_anew(name, plan)
+        with self._changing, self._alone():
+            self._check_replaceable(name)
+            return self.replacements.prospect(name, plan, planned)
+
+    def replace(self, name: str, plan: Node, openers: Mapping[str, Opener] | None = None) -> Migration:
+        """Replace a query by another plan of the same columns: old results before a time, new ones from there on.
+
+        Everybody else goes on as before. Results that were not taken yet stay where they are.
+        """
+        planned = self._planned_anew(name, plan)
+        with self._changing, self._alone():
+            self._check_replaceable(name)
+            prospect = self.replacements.prospect(name, plan, planned)
+            if prospect.endless is not None:
+                raise cannot_replace(name, prospect.endless)
+            fresh = _sources(plan)
+            with self._to_read(fresh, openers or {}) as begin:
+                made = self.replacements.begin(name, plan, planned, prospect)
+                for source in fresh:
+                    self.side.open(source.name, late_schema(source.schema, *self._schemas))
+                self._renew_lanes()
+                try:
+                    begin()
+                except BaseException:
+                    self.replacements.abandon(name)
+                    self._renew_lanes()
+                    raise
+            self._reshare()
+        return made
+
+    def abandon(self, name: str) -> Migration:
+        """Let the old plan of a query go on, as long as nothing of the new one has come out."""
+        with self._changing, self._alone():
+            made = self.replacements.abandon(name)
+            self._renew_lanes()
+            self._reshare()
+        return made
+
+    def stand_for(self, name: str, plan: Node) -> None:
+        """Before a snapshot is taken up: this is the plan that a query had."""
+        self.plans[name], self.planned[name] = plan, self._planned_anew(name, plan)
+        self._read_too(plan)
+
+    def _read_too(self, plan: Node) -> None:
+        """Before anything is read: so will be the streams of this plan."""
+        fresh = _sources(plan)
+        with self._to_read(fresh, {}) as begin:
+            begin()
+        for source in fresh:
+            self.side.open(source.name, late_schema(source.schema, *self._schemas))
+
+    def _planned_anew(self, name: str, plan: Node) -> Physical:
+        check(plan, "in-process", SUPPORT)
+        _check_alone(plan)
+        planned = in_process(read_through(plan), self.builder.catalog)
+        if name in self.plans and not planned.node.properties.insert_only:
+            raise cannot_replace(name, Endless("its results are revised", plan.label, "add it as a query of its own"))
+        return planned
+
+    def _check_replaceable(self, name: str) -> None:
+        if name not in self.plans:
+            raise StreamError(
+                "There is no such query running.", got=str(name)[:200], hint=f"running: {', '.join(self.plans) or '-'}"
+            )
+        if name in self.replacements.under_way:
+            raise StreamError(
+                "The query is being replaced already.",
+                where=f"query {name}",
+                hint="wait until that has come to its end, or abandon() it",
+            )
+        check_running([self._entrance(stream).reached() for stream in self.streams_of(name)], name)
 
     def explain(self) -> str:
         """The graph as it is now: what each query runs, and what of it is shared with whom."""
@@ -225,7 +319,9 @@ class SharedExecution(Hosting[Named]):
 
     def streams_of(self, name: str) -> list[str]:
         """The streams that a query reads."""
-        return list(dict.fromkeys(source.name for source in _sources(self.plans[name])))
+        made = self.replacements.under_way.get(name)
+        plans = [self.plans[name], *([] if made is None else [made.new])]
+        return list(dict.fromkeys(source.name for plan in plans for source in _sources(plan)))
 
     def feedback(self, name: str, bound: int) -> None:
         """The consumer of a query no longer needs what ends before `bound`; what nobody needs is skipped."""
@@ -255,15 +351,25 @@ class SharedExecution(Hosting[Named]):
         `sinks` are the positions of sinks, by whatever name whoever writes to them has for each.
         """
         with self._alone():
-            return snapshot_of(self.graph, self.plans, self.positions, sinks)
+            following = {name: each.new for name, each in self.replacements.under_way.items()}
+            kept = [self.replacements.to_plain(), self.notes]
+            return snapshot_of(self.graph, self.plans, self.positions, sinks, following, kept)
 
-    def restore(self, snapshot: bytes) -> None:
-        """Take up the state of a snapshot of the same queries; nothing may have been fed before."""
+    def restore(self, snapshot: bytes, following: Mapping[str, Node] | None = None) -> None:
+        """Take up the state of a snapshot of the same queries; nothing may have been fed before.
+
+        Of queries that were being replaced, `following` are the plans that take their places.
+        """
+        new = {name: (plan, self._planned_anew(name, plan)) for name, plan in (following or {}).items()}
         with self._changing, self._alone():
             if self._reads or self.lanes or self._pulling is not None:
                 raise StreamError("Rows were fed already.", where=self.label, hint="restore before anything is fed")
-            self.graph = restored(self.graph, snapshot, self.plans, self.planned)
+            self.graph = restored(self.graph, snapshot, self.plans, self.planned, new)
             self.positions = positions_in(snapshot)
+            for plan, _ in new.values():
+                self._read_too(plan)
+            under_way, self.notes = notes_in(snapshot) or ({}, {})
+            self.replacements.take_up(under_way, new)
 
     # Which operator runs next
 
@@ -396,3 +502,7 @@ def _check_alone(plan: Node) -> None:
 
 def _sources(plan: Node) -> list[Source]:
     return [node for node in plan.walk() if isinstance(node, Source)]
+
+
+def _nothing() -> None:
+    pass

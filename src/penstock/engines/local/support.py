@@ -50,4 +50,5 @@ SUPPORT: dict[str, Support] = {
     "late output": Support("`q.late`, each row with its bound"),
     "dead letters": Support("`q.dead_letters`, each row with its reason"),
     "snapshot and restore": Support("`run.snapshot()`, pages per operator"),
+    "replace": Support("both run until the old one has said all that it had to say"),
 }

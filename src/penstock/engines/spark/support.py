@@ -62,6 +62,7 @@ BATCH: dict[str, Support] = {
     "late output": Support("`q.late`, a DataFrame"),
     "dead letters": Support("`q.dead_letters`, a DataFrame"),
     "snapshot and restore": no("a batch has no state to keep"),
+    "replace": no("a batch has an end: run the other query"),
 }
 
 
@@ -110,4 +111,5 @@ STREAMING: dict[str, Support] = {
     "late output": Support("`q.late`, or late=… of `q.start`"),
     "dead letters": Support("`q.dead_letters`, or dead_letters=… of `q.start`"),
     "snapshot and restore": Support("Spark's checkpoint; kill and restart at any point"),
+    "replace": no("not yet: stop it, and start the new query in a home of its own; or run it in-process"),
 }
