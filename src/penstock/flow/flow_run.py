@@ -348,8 +348,16 @@ class FlowRun(BackgroundRun[Named]):
         for run in runs:
             if not run._left.is_set():
                 run._leave(None, whole=whole)
+        self._fail_with(runs)
         if self._keeping is not None:
             self._keeping.folder.release()
+
+    def _fail_with(self, runs: Iterable[QueryRun]) -> None:
+        """A flow of which no query has come to its end has failed; where snapshots are kept, each query matters."""
+        broken = [run._error for run in runs if run._error is not None]
+        well = any(run._error is None and not run._is_removed for run in runs)
+        if self._error is None and broken and (self._keeping is not None or not well):
+            self._fail(broken[0])
 
     # Snapshots
 
