@@ -22,7 +22,7 @@ from penstock.flow.queue_progress import path_to, read_current, staleness_of
 from penstock.flow.reading_path import ReadingPath
 from penstock.flow.run import FAILED, LOGGER, STOPPED, Run
 from penstock.flow.run_progress import RunProgress, shown
-from penstock.io.buffered import BufferedSink, channel_of, tell_failure
+from penstock.io.buffered import BufferedSink, cancel_all, channel_of, tell_failure
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -192,6 +192,9 @@ class QueryRun(Run):
         if channel is not None:
             channel.release()
         self._flow_run._remove(self, publish=publish)
+
+    def _cancel_sinks(self) -> bool:
+        return cancel_all([self._results.sink])
 
     def _finish(self, for_good: bool) -> None:
         raise UnsupportedError(
