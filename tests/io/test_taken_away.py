@@ -161,6 +161,16 @@ def test_of_several_queries_one_is_told_and_the_others_have_their_files(tmp_path
     assert (tmp_path / "kept.csv").read_text() == '"t"\n1\n5\n6\n7\n'
 
 
+def test_a_query_that_was_cut_off_on_purpose_does_not_fail_its_flow(tmp_path: Path) -> None:
+    source = Held(AFTER)
+    flow = pk.Flow().stream("s", source, time="t", schema="t bigint")
+    run = flow.start({flow.query(ROWS, name="q"): tmp_path / "out.csv"}, max_held=5)
+    run.process_available()
+    run.cut_off("q")
+    run.stop()
+    assert (run.status, run.runs["q"].status) == ("stopped", "failed")
+
+
 def test_a_run_that_is_stopped_says_so_too(tmp_path: Path) -> None:
     source = Held(AFTER)
     run = start("flow", source, {role: tmp_path / f"{role}.csv" for role in ROLES})

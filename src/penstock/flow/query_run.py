@@ -44,6 +44,8 @@ class QueryRun(Run):
         self._results = ResultDestination(query, sink, self.name)
         self._left = threading.Event()
         self._is_removed = False
+        self._is_cut_off = False
+        """Whether somebody let it go on purpose, although it is told as a failure."""
         self._error: PenstockError | None = None
         self._broken: PenstockError | None = None
         """What its sink has raised; nothing is handed to it from then on."""
