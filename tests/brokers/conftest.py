@@ -17,20 +17,27 @@ import pytest
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="session")
-def kafka() -> Iterator[str]:
-    """The address of a broker."""
+@contextlib.contextmanager
+def own_broker() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A broker of its own, with its address."""
     command = [sys.executable, str(HERE / "kafka_broker.py")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
         assert broker.stdin is not None
         assert broker.stdout is not None
         try:
-            yield broker.stdout.readline().strip()
+            yield broker, broker.stdout.readline().strip()
         finally:
             broker.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 broker.wait(10)
             broker.kill()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[str]:
+    """The address of a broker."""
+    with own_broker() as (_, address):
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from hypothesis import given
@@ -23,6 +25,7 @@ from penstock.io.infer import parse_schema
 from penstock.io.kafka_reader import KafkaReader
 from penstock.io.messages import Messages
 from penstock.runtime.kept_positions import positions_in
+from tests.brokers.conftest import own_broker
 from tests.flow.test_positions import COLUMNS, TOTAL, by_hand, told
 from tests.flow.test_positions import rows as made_rows
 from tests.profiles import examples
@@ -100,6 +103,62 @@ def test_what_the_broker_says_of_a_message_is_in_columns(kafka: str) -> None:
         "kafka_value": b'{"t": 0}',
     }
     assert (found[1]["kafka_key"], found[1]["kafka_offset"]) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        ("kafka_partition bigint", 0), ("kafka_partition string", "0"), ("kafka_offset string", "1"),
+        ("kafka_value string", '{"t": 7}'), ("KAFKA_Offset bigint", 1), ("Kafka_Key string", None),
+        ("kafka_headers map<string,string>", []),
+    ],
+)  # fmt: skip
+def test_columns_of_the_broker_may_be_text_and_are_named_in_any_case(kafka: str, column: str, found: object) -> None:
+    topic = next(NAMES)
+    fill(kafka, topic, [{"t": 6}, {"t": 7}], partitions=1)
+    query = flow_of(pk.kafka(kafka, topic, until="end"), f"t bigint, {column}").query("SELECT * FROM s")
+    assert query.collect()[column.split(maxsplit=1)[0]].to_pylist()[1] == found
+
+
+@pytest.mark.parametrize(
+    ("column", "hint"),
+    [
+        ("kafka_topic binary", "kafka_topic string"), ("kafka_partition smallint", "int or bigint or string"),
+        ("kafka_offset int", "bigint or string"), ("kafka_timestamp bigint", "kafka_timestamp timestamp"),
+        ("kafka_timestamp string", "CAST(kafka_timestamp AS …)"), ("kafka_key bigint", "string or binary"),
+        ("kafka_headers string", "map<string,binary>"), ("kafka_headers map<string,int>", "map<string,string>"),
+        ("kafka_value double", "binary or string"), ("Kafka_Offset double", "Kafka_Offset bigint"),
+    ],
+)  # fmt: skip
+def test_columns_of_the_broker_that_cannot_be_so_are_told_when_they_are_declared(column: str, hint: str) -> None:
+    for value in ("json", "bytes"):
+        with pytest.raises(StreamError, match="A column that the broker tells is declared with another type") as wrong:
+            flow_of(pk.kafka("127.0.0.1:1", "t", value=value), f"t bigint, {column}")
+        assert (wrong.value.where, wrong.value.got) == ("topic t", column)
+        assert hint in wrong.value.hint
+
+
+def test_the_time_of_the_broker_has_a_form_of_its_own(kafka: str) -> None:
+    topic = pk.kafka(kafka, "t")
+    for column in ("kafka_timestamp bigint", "kafka_timestamp timestamp"):
+        with pytest.raises(StreamError, match=r"is a timestamp already(?s:.*)leave out time_format"):
+            pk.Flow().stream("s", topic, time="kafka_timestamp", schema=column, time_format="epoch_ms")
+    with pytest.raises(StreamError, match="declared with another type") as wrong:
+        pk.Flow().stream("s", topic, time="kafka_timestamp", schema="kafka_timestamp bigint")
+    assert wrong.value.got == "kafka_timestamp bigint, as the time"
+
+
+def test_a_value_that_is_no_text_is_a_dead_letter_where_the_schema_says_text(kafka: str) -> None:
+    topic = next(NAMES)
+    fill(kafka, topic, [b"\xff", b"text"], partitions=1)
+    flow = pk.Flow().stream(
+        "s", pk.kafka(kafka, topic, value="bytes", until="end"), time="kafka_offset",
+        schema="kafka_offset bigint, kafka_value string",
+    )  # fmt: skip
+    query = flow.query("SELECT kafka_value FROM s")
+    assert query.collect()["kafka_value"].to_pylist() == ["text"]
+    (reason,) = query.dead_letters["reason"].to_pylist()
+    assert reason.startswith("the key, a header or the value is not UTF-8")
 
 
 def test_values_may_be_bytes(kafka: str) -> None:
@@ -279,6 +338,95 @@ def test_brokers_that_are_not_there_are_told(kafka: str, monkeypatch: pytest.Mon
         reader_of(kafka, "nobody-wrote-here")
     with pytest.raises(SourceError, match="The Kafka client cannot be made"):
         reader_of(kafka, "t", options={"no.such.setting": 1})
+
+
+@pytest.mark.parametrize(
+    ("start", "wrong"),
+    [
+        ({"0": 1000}, "'0' (str) is no number of a partition"),
+        ({0: "1000"}, "'1000' (str) is no offset, in partition 0"),
+        ({0: 1.5}, "1.5 (float) is no offset, in partition 0"),
+        ({0: -1}, "-1 (int) is no offset, in partition 0"),
+        ({0: "latest"}, "'latest' (str) is no offset, in partition 0"),
+        ({True: 1}, "True (bool) is no number of a partition"),
+        ({-1: 1}, "-1 (int) is no number of a partition"),
+        ({}, "no partition is named"),
+        (1000, "int is neither a text nor a mapping of partitions to offsets"),
+        ([1000], "list is neither a text nor a mapping of partitions to offsets"),
+        (np.array([1, 2]), "ndarray is neither a text nor a mapping of partitions to offsets"),
+        (None, "NoneType is neither a text nor a mapping of partitions to offsets"),
+        ("Latest", "'Latest' is neither"),
+    ],
+    ids=repr,
+)
+def test_a_start_that_is_none_is_told_with_what_is_wrong(start: Any, wrong: str) -> None:
+    with pytest.raises(StreamError, match="A topic is read from its earliest or latest messages") as told:
+        pk.kafka("127.0.0.1:1", "t", start=start)
+    assert told.value.got == f"start={start!r}: {wrong}"
+    assert "{0: 120, 1: 80}" in told.value.hint
+
+
+@pytest.mark.parametrize("until", ["end", None])
+@pytest.mark.parametrize(
+    ("start", "got"),
+    [
+        ({0: 1000}, "start= names offset 1000 of partition 0, of which the broker has 0 to 2"),
+        ({1: 2, 0: 3}, "start= names offset 3 of partition 0, of which the broker has 0 to 2"),
+        ({9: 0}, "start= names partition 9, while the topic has 0 to 3"),
+    ],
+)
+def test_a_start_that_is_not_there_is_told(kafka: str, start: Any, got: str, until: Any) -> None:
+    topic = next(NAMES)
+    fill(kafka, topic, made_rows(8))
+    query = flow_of(pk.kafka(kafka, topic, start=start, until=until)).query(TOTAL)
+    with pytest.raises(SourceError, match="The topic cannot be begun there") as told:
+        query.start([]).wait(60)
+    assert (told.value.where, told.value.got) == (f"topic {topic}", got)
+    reader = reader_of(kafka, topic, start=start)
+    reader.seek({"topic": topic, "offsets": dict.fromkeys(range(4), 1)})  # a run that goes on does not begin there
+    assert sorted(polled(reader, 4)) == [4, 5, 6, 7]
+
+
+def test_a_start_is_that_of_the_moment_in_which_it_was_given(kafka: str) -> None:
+    start = {0: 1}
+    topic = pk.kafka(kafka, "t", start=start)
+    start[0] = 5
+    assert topic.start == {0: 1}
+    assert pk.kafka(kafka, "t", start={np.int64(0): np.int64(2)}).start == {0: 2}
+
+
+@pytest.mark.parametrize("sink", ["list", "topic"])
+def test_a_broker_that_goes_away_is_told_once_and_not_all_the_time(
+    sink: str,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is away until the client has tried in vain for many times."""
+    made: list[KafkaReader] = []
+    monkeypatch.setattr(KafkaReader, "__init__", _noted(KafkaReader.__init__, made))
+    caplog.set_level("INFO", "penstock")
+    with own_broker() as (broker, address):
+        topic = next(NAMES)
+        fill(address, topic, made_rows(8))
+        target: Any = [] if sink == "list" else pk.kafka_sink(address, "out")
+        run = flow_of(pk.kafka(address, topic)).query("SELECT t FROM s").start(target)
+        while run.progress["read"] < 8:
+            run.process_available()
+        monkeypatch.setattr(sinks_of_kafka, "ANSWER", 0.2)
+        broker.kill()
+        broker.wait()
+        tried = 0
+        until = time.monotonic() + 60
+        while tried < 40:
+            assert time.monotonic() < until
+            assert not run.wait(0.05)
+            tried = sum(said.since for said in made[0]._log._said.values())
+        run.stop()
+    lines = [record.getMessage() for record in caplog.records if record.name != "penstock.run"]
+    assert any("Connection refused" in line and "it is tried again" in line for line in lines)
+    assert len(lines) <= 12, lines
+    assert "Connection refused" not in capfd.readouterr().err
 
 
 def test_what_is_written_wrong_is_told_at_once(kafka: str) -> None:

@@ -203,6 +203,21 @@ def test_servers_and_keys_that_are_wrong_are_told(redis_url: str) -> None:
         flow_of(made_rows(20)).query(TOTAL).start(pk.redis_sink(redis_url, name)).wait()
 
 
+@pytest.mark.parametrize("column", ["redis_id bigint", "redis_timestamp bigint", "Redis_Timestamp string"])
+def test_columns_of_the_server_that_cannot_be_so_are_told_when_they_are_declared(column: str) -> None:
+    for json_field in (None, "row"):
+        with pytest.raises(StreamError, match="A column that the broker tells is declared with another type") as wrong:
+            flow_of(pk.redis("redis://localhost", "s", json=json_field), f"t bigint, {column}")
+        assert (wrong.value.where, wrong.value.got) == ("stream s", column)
+
+
+def test_columns_of_the_server_are_named_in_any_case(redis_url: str) -> None:
+    stream = next(NAMES)
+    fill(redis_url, stream, [{"t": "1"}])
+    query = flow_of(pk.redis(redis_url, stream, until="end"), "t bigint, Redis_ID string").query("SELECT * FROM s")
+    assert query.collect().to_pylist() == [{"t": 1, "Redis_ID": "1-0"}]
+
+
 def test_what_is_written_wrong_is_told_at_once() -> None:
     for options, message in (
         ({"start": "noon"}, "A stream is read from its earliest or latest entry"),

@@ -13,6 +13,7 @@ import pytest
 
 import penstock as pk
 from penstock.errors import PenstockError, RunError, SourceError, StreamError
+from penstock.flow import awaiting
 from penstock.io.awaited import AHEAD
 
 COUNT = "SELECT count(*) AS n [RANGE 10, SLIDE 10, WA t] FROM s"
@@ -234,6 +235,138 @@ def test_cancellation_closes_everything() -> None:
         return str(run.status)
 
     assert asyncio.run(main()) == "stopped"
+
+
+class Standing:
+    """A coroutine sink that takes no table but those of which it is said."""
+
+    def __init__(self) -> None:
+        self.stands, self.cancelled = asyncio.Event(), False
+        self.goes_on = asyncio.Event()
+        self.found: list[int] = []
+
+    async def __call__(self, table: pa.Table) -> None:
+        self.stands.set()
+        try:
+            await self.goes_on.wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        self.found.extend(table["t"].to_pylist())
+
+
+def started_with(sink: Any, how: str) -> tuple[Any, Any]:
+    """A run whose block is left, and the one that has the status."""
+    flow = over({"t": t} for t in range(3))
+    query = flow.query(ROWS, name="q")
+    if how == "query":
+        run: Any = query.start(sink)
+        return run, run
+    together: Any = flow.start({query: sink}, max_held=10 if how == "max_held" else None)
+    return (together.runs["q"], together.runs["q"]) if how == "of a flow" else (together, together.runs["q"])
+
+
+@pytest.mark.parametrize("how", ["query", "flow", "max_held", "of a flow"])
+def test_one_cancellation_ends_a_run_whose_sink_stands_still(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awaiting, "GRACE", 0.01)
+
+    async def main() -> None:
+        sink = Standing()
+        block, run = started_with(sink, how)
+
+        async def consumer() -> None:
+            async with block:
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(consumer())
+        await sink.stands.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (sink.cancelled, sink.found) == (True, [])
+        assert run.status == "failed"
+        assert run.exception.what == "A sink was cancelled before it had taken its results, which are lost."
+        assert run.exception.got.startswith("rows: 1;")
+        if how == "of a flow":
+            with pytest.raises(StreamError, match="A sink was cancelled"):
+                await block._flow_run
+
+    asyncio.run(main())
+
+
+def test_a_sink_that_goes_on_when_the_task_is_cancelled_loses_nothing() -> None:
+    async def main() -> None:
+        sink = Standing()
+        run = over(Spring()).query(ROWS, name="q").start(sink)
+
+        async def consumer() -> None:
+            async with run:
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(consumer())
+        await sink.stands.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        sink.goes_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (run.status, sink.cancelled, sink.found[:1]) == ("stopped", False, [1])
+
+    asyncio.run(main())
+
+
+def test_a_cancellation_while_a_block_is_left_is_one_too() -> None:
+    async def main() -> None:
+        sink = Standing()
+        run = over({"t": t} for t in range(3)).query(ROWS, name="q").start(sink)
+        leaving = asyncio.Event()
+
+        async def consumer() -> None:
+            async with run:
+                await sink.stands.wait()
+                leaving.set()
+
+        task = asyncio.create_task(consumer())
+        await leaving.wait()
+        await asyncio.sleep(0)
+        assert not task.done()  # the sink is waited for
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (sink.cancelled, run.status) == (True, "failed")
+
+    asyncio.run(main())
+
+
+def test_a_blocking_sink_is_left_by_a_second_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awaiting, "GRACE", 0.01)
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def sink(table: pa.Table) -> None:
+        stands.set()
+        assert goes_on.wait(60)
+
+    async def main() -> pk.Run:
+        run = over({"t": t} for t in range(3)).query(ROWS, name="q").start(sink)
+
+        async def consumer() -> None:
+            async with run:
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(consumer())
+        assert await asyncio.to_thread(stands.wait, 60)
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.05)
+        assert not task.done()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        goes_on.set()
+        return run
+
+    run = asyncio.run(main())
+    run.wait(60)
+    assert run.status == "stopped"
 
 
 def test_a_run_that_its_loop_leaves_behind_says_so() -> None:

@@ -168,9 +168,22 @@ def test_a_file_that_was_cut_short_is_told(tmp_path: Path) -> None:
 def test_a_folder_has_one_run(tmp_path: Path) -> None:
     with (
         run_once(tmp_path, Numbered(ITEMS, 20)),
-        pytest.raises(StorageError, match="being written by another run"),
+        pytest.raises(StorageError, match="A folder of snapshots is being written by another run") as refused,
     ):
         run_once(tmp_path, Numbered(ITEMS), sink="other.jsonl")
+    assert (refused.value.where, refused.value.got) == (str(tmp_path / "kept"), "another run of this process")
+    assert "give each run a folder of its own" in refused.value.hint
+
+
+def test_a_folder_whose_lock_is_taken_away_fails_the_run(tmp_path: Path) -> None:
+    source = Numbered(ITEMS, 20)
+    run = run_once(tmp_path, source, every=0)
+    run.process_available()
+    (tmp_path / "kept" / ".lock").unlink()
+    source.until = 60
+    with pytest.raises(StorageError, match="The lock of a folder of snapshots was taken away") as told:
+        run.wait()
+    assert told.value.where == str(tmp_path / "kept" / ".lock")
 
 
 def test_a_folder_that_cannot_be_written_fails_the_run(tmp_path: Path) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
+import time
+from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +136,56 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         out, said = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "")
     assert said.splitlines() == ["flow: finished at SIGTERM; exit status 0; read 3, on time 3"]
+
+
+def test_as_json_rows_come_as_they_do_and_the_last_line_is_how_it_ended(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"t": 1, "k": "a"}\n{"t": 2}\n')
+    text = FOLLOW + "SELECT t FROM log; SELECT k FROM log WHERE t < 2; INSERT INTO 'n.jsonl' SELECT t FROM log"
+    with serving(tmp_path, text, "--json") as process:
+        assert process.stdout is not None
+        found = sorted(process.stdout.readline() for _ in range(3))
+        assert found == ['{"k": "a"}\n', '{"t": 1}\n', '{"t": 2}\n']
+        process.send_signal(signal.SIGTERM)
+        out, said = process.communicate(timeout=60)
+    (last,) = [json.loads(line) for line in out.splitlines()]
+    assert (last["status"], last["signals"], last["exit_code"]) == ("finished", ["SIGTERM"], 0)
+    assert last["counts"]["on_time"] == 2
+    assert said == ""
+    assert (tmp_path / "n.jsonl").read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_while_the_command_ends_does_not_change_how_it_ended(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "log.jsonl").write_text('{"t": 1}\n')
+    with serving(tmp_path, FOLLOW + "SELECT t FROM log") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == '{"t": 1}\n'
+        process.send_signal(number)
+        said = process.stderr.readline()
+        process.send_signal(number)  # it has said its last word, and the interpreter comes to its end
+        rest = process.communicate(timeout=60)[1]
+    assert said == f"flow: finished at {number.name}; exit status 0; read 1, on time 1\n"
+    assert (process.returncode, rest) == (0, "")
+
+
+def test_a_third_signal_has_its_ordinary_effect_on_the_command(tmp_path: Path) -> None:
+    """A sink that never comes back: the command is killed by it."""
+    (tmp_path / "log.jsonl").write_text('{"t": 1, "k": "x"}\n' + '{"t": 2, "k": "y"}\n' * 200_000)
+    with serving(tmp_path, FOLLOW + "SELECT t, k FROM log") as process:
+        assert process.stdout is not None
+        until, waits = time.monotonic() + 60, array("i", [0])
+        while waits[0] < 60_000:  # nobody reads, so that the pipe is full in a moment, and the sink stands still
+            assert time.monotonic() < until
+            fcntl.ioctl(process.stdout, termios.FIONREAD, waits)
+        while process.poll() is None:
+            assert time.monotonic() < until
+            process.send_signal(signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
+        assert process.returncode == -signal.SIGTERM
 
 
 def test_the_command_tells_what_failed_by_its_exit_code(tmp_path: Path) -> None:

@@ -59,6 +59,84 @@ def test_at_a_signal_what_was_read_is_finished_and_handlers_are_given_back(numbe
     assert [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)] == before
 
 
+class Alarm(Exception):
+    """What a handler of the user's raises."""
+
+
+def test_a_second_signal_after_it_has_returned_is_whose_it_was_before() -> None:
+    """Also when it is served again in between."""
+    got: list[int] = []
+
+    def own(number: int, frame: Any) -> None:
+        got.append(number)
+
+    before = signal.signal(signal.SIGTERM, own)
+    try:
+        for _ in range(2):
+            flow = over(Tap(1))
+            assert flow.serve({flow.query(ROWS): []}, on_start=told(signal.SIGTERM)).signals == ("SIGTERM",)
+            os.kill(os.getpid(), signal.SIGTERM)
+            with pytest.raises(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+        assert got == [signal.SIGTERM] * 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("comes", ["when the first is taken", "when the first is given back"])
+def test_a_signal_that_comes_as_handlers_change_hands_leaves_none_behind(
+    comes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def alarm(number: int, frame: Any) -> None:
+        raise Alarm
+
+    sets, calls = signal.signal, 0
+    before = {number: sets(number, alarm) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def interrupted(number: Any, handler: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        found = sets(number, handler)
+        if calls == 1 and comes == "when the first is taken":
+            os.kill(os.getpid(), signal.SIGINT)  # which is not ours yet
+        if calls == 3 and comes == "when the first is given back":
+            os.kill(os.getpid(), number)
+        return found
+
+    try:
+        monkeypatch.setattr(signal, "signal", interrupted)
+        flow = over(Tap(1))
+        with pytest.raises(Alarm):
+            flow.serve({flow.query(ROWS): []}, on_start=told(signal.SIGTERM))
+        assert [signal.getsignal(n) for n in before] == [alarm, alarm]
+    finally:
+        monkeypatch.undo()
+        for number, handler in before.items():
+            sets(number, handler)
+
+
+def test_what_another_handler_raises_meanwhile_ends_it() -> None:
+    """A handler of a signal that is not taken over, while the main thread waits, or watches."""
+
+    def alarm(number: int, frame: Any) -> None:
+        raise Alarm
+
+    runs: list[FlowRun] = []
+    before = signal.signal(signal.SIGALRM, alarm)
+    try:
+        for watch in (None, lambda run: os.kill(os.getpid(), signal.SIGALRM)):
+            flow = over(Tap(1))
+            if watch is None:
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(Alarm):
+                flow.serve({flow.query(ROWS): []}, on_start=runs.append, watch=watch)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    for run in runs:
+        run.wait(60)
+    assert [run.status for run in runs] == ["stopped", "stopped"]
+
+
 def test_stopping_leaves_windows_open_for_the_snapshot() -> None:
     found: list[Any] = []
     flow = over(Tap(1, 2, 13))

@@ -152,8 +152,9 @@ def serve(
 ) -> None:
     """Run a script in-process as a service, until its sources end or SIGTERM or SIGINT comes.
 
-    Its INSERTs are written; rows of its SELECTs are printed as JSON lines, unless --json asks for one object at the
-    end. The exit code is 0, 1 if a query has failed, or 128 and the number of a second signal that cut it short.
+    Its INSERTs are written; rows of its SELECTs are printed as JSON lines, as they come. With --json how it ended is
+    the last line, as one object; without it, a line of text on the standard error. The exit code is 0, 1 if a query
+    has failed, or 128 and the number of a second signal that cut it short.
     """
     from penstock.cli.serving import run_serve
 

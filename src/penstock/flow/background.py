@@ -24,7 +24,7 @@ from penstock.flow.pyspark_names import PySparkNames
 from penstock.flow.queue_progress import queue_progress
 from penstock.flow.run import FAILED, FINISHED, LOGGER, RUNNING, STOPPED, Run
 from penstock.flow.run_progress import OperatorProgress, RunProgress, lag, shown
-from penstock.io.buffered import channel_of, tell_failure
+from penstock.io.buffered import cancel_all, channel_of, tell_failure
 from penstock.io.event_loops import at_home, would_block
 from penstock.io.sinks import Sink
 from penstock.model.accounts import Counts
@@ -204,10 +204,16 @@ class BackgroundRun(PySparkNames, Run, Generic[Out]):
 
     def _release(self) -> None:
         """Nobody who takes results slowly holds the end up."""
-        for sink in (*(side.sink for side in self._side), *self._result_sinks()):
+        for sink in self._all_sinks():
             channel = channel_of(sink)
             if channel is not None:
                 channel.release()
+
+    def _all_sinks(self) -> list[Sink]:
+        return [*(side.sink for side in self._side), *self._result_sinks()]
+
+    def _cancel_sinks(self) -> bool:
+        return cancel_all(self._all_sinks())
 
     @abstractmethod
     def _result_sinks(self) -> Iterable[Sink]:

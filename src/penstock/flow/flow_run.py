@@ -396,6 +396,7 @@ class FlowRun(BackgroundRun[Named]):
             got=f"{held} results waited",
             hint="the others go on; start it again with another sink",
         )
+        run._is_cut_off = True
         sink.cut(error)
         self._remove(run, publish=False, error=error)
 
@@ -461,8 +462,16 @@ class FlowRun(BackgroundRun[Named]):
                 run._leave(None, whole=whole)
             if run._replacement is not None:
                 run._replacement.is_over()
+        self._fail_with(runs)
         if self._keeping is not None:
             self._keeping.folder.release()
+
+    def _fail_with(self, runs: Iterable[QueryRun]) -> None:
+        """A flow of which no query has come to its end has failed; where snapshots are kept, each query matters."""
+        broken = [run._error for run in runs if run._error is not None and not run._is_cut_off]
+        well = any(run._error is None and not run._is_removed for run in runs)
+        if self._error is None and broken and (self._keeping is not None or not well):
+            self._fail(broken[0])
 
     # Snapshots
 

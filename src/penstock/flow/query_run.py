@@ -24,7 +24,7 @@ from penstock.flow.reading_path import ReadingPath
 from penstock.flow.replacement import Replacement, ReplacementCheck
 from penstock.flow.run import FAILED, LOGGER, STOPPED, ReplaceableRun
 from penstock.flow.run_progress import RunProgress, shown
-from penstock.io.buffered import BufferedSink, channel_of, tell_failure
+from penstock.io.buffered import BufferedSink, cancel_all, channel_of, tell_failure
 from penstock.io.sinks import Sink
 from penstock.model.batch import Batch
 from penstock.model.elements import Punctuation
@@ -46,6 +46,8 @@ class QueryRun(ReplaceableRun):
         self._results = ResultDestination(query, sink, self.name)
         self._left = threading.Event()
         self._is_removed = False
+        self._is_cut_off = False
+        """Whether somebody let it go on purpose, although it is told as a failure."""
         self._error: PenstockError | None = None
         self._broken: PenstockError | None = None
         """What its sink has raised; nothing is handed to it from then on."""
@@ -220,6 +222,9 @@ class QueryRun(ReplaceableRun):
         if channel is not None:
             channel.release()
         self._flow_run._remove(self, publish=publish)
+
+    def _cancel_sinks(self) -> bool:
+        return cancel_all([self._results.sink])
 
     def _finish(self, for_good: bool) -> None:
         raise UnsupportedError(

@@ -22,6 +22,7 @@ from penstock.errors import PenstockError, RunError, StreamError, reason_of
 from penstock.flow.flow_run import FlowRun
 from penstock.flow.run import FAILED
 from penstock.io.event_loops import running_loop, would_block
+from penstock.model.interrupts import is_from_signal
 
 LOGGER = logging.getLogger("penstock.run")
 TICK = 0.5
@@ -84,7 +85,7 @@ def serve(
             happened.put("alone")  # before anybody looked
         if on_start is not None:
             _call("on_start", on_start, run)
-        while (what := _next(happened, watch is not None)) != "over":
+        while (what := _heard(run, happened, watch is not None)) != "over":
             if what == "look" and watch is not None:
                 _call("watch", watch, run)
             elif what == "alone":
@@ -98,13 +99,22 @@ def serve(
     return _served(run, told)
 
 
+def _heard(run: FlowRun, happened: queue.SimpleQueue[int | str], looks: bool) -> int | str:
+    """What happens next; whoever is interrupted meanwhile, by a signal that is not ours, has the run stopped."""
+    try:
+        return _next(happened, looks)
+    except BaseException:
+        _aside(run.stop)
+        raise
+
+
 def _call(name: str, function: Callable[[FlowRun], object], run: FlowRun) -> None:
     """Call the user's function; if it fails nothing is left running."""
     try:
         function(run)
     except BaseException as error:
         run.stop()
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or is_from_signal(error):
             raise
         raise RunError(
             f"{name} failed, and the run was stopped.", where=f"run {run.name}", got=reason_of(error)
@@ -154,14 +164,21 @@ def _signals(happened: queue.SimpleQueue[int | str]) -> Iterator[Callable[[], No
         happened.put(number)
 
     def let_go() -> None:
-        while before:
-            number, handler = before.popitem()
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        """Also if a handler that is back raises meanwhile: then the others are given back before that goes on."""
+        try:
+            while before:
+                number, handler = next(iter(before.items()))
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+                before.pop(number, None)
+        except BaseException:
+            let_go()
+            raise
 
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, take)
     try:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                before[number] = signal.getsignal(number)
+                signal.signal(number, take)
         yield let_go
     finally:
         let_go()

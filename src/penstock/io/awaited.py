@@ -2,7 +2,8 @@
 
 A source is read by one task, so that timeouts and task groups in a generator are entered and left in the same one. At
 most `AHEAD` things are read before they are wanted; then the task waits. When nobody wants more the task is cancelled,
-and the generator closed, before the run is over. A coroutine function is awaited for one table after the other.
+and the generator closed, before the run is over. A coroutine function is awaited for one table after the other. It is
+cancelled where the task is that leaves the run, if it stands still.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import PenstockError, SourceError
+from penstock.errors import PenstockError, SourceError, StreamError
 from penstock.io.event_loops import Home, Started, find_home
 from penstock.runtime.polled import END, IDLE
 
@@ -148,6 +149,8 @@ class CoroutineSink:
         self.function = function
         self._home = find_home()
         self._home.is_used = True
+        self._started: Started | None = None
+        self._is_awaited = self._is_cancelled = False
 
     def write(self, table: pa.Table) -> None:
         """Until it has taken the table."""
@@ -155,7 +158,32 @@ class CoroutineSink:
             return
         if self._home.is_here:
             raise _inside()
-        self._home.start(self.function(table)).result()
+        self._is_awaited = True  # before it begins, so that whoever cancels knows of it
+        try:
+            self._await(table)
+        finally:
+            self._is_awaited, self._started = False, None
+
+    def _await(self, table: pa.Table) -> None:
+        if self._is_cancelled:
+            raise _cancelled(table)
+        self._started = started = self._home.start(self.function(table))
+        if self._is_cancelled:  # just then
+            started.cancel()
+        try:
+            started.result()
+        except StreamError as error:
+            if self._is_cancelled and started.was_cancelled:
+                raise _cancelled(table) from error
+            raise
+
+    def cancel(self) -> bool:
+        """Have what is awaited cancelled, and give it nothing more; from any thread. Whether anything is awaited."""
+        self._is_cancelled = True
+        started = self._started
+        if started is not None:
+            started.cancel()
+        return self._is_awaited
 
     def close(self) -> None:
         """No more comes."""
@@ -165,6 +193,15 @@ class CoroutineSink:
         """What was handed over stays there."""
         self._home.close()
         return True
+
+
+def _cancelled(table: pa.Table) -> PenstockError:
+    return StreamError(
+        "A sink was cancelled before it had taken its results, which are lost.",
+        where="a coroutine function",
+        got=f"rows: {table.num_rows}; the task that leaves the run was cancelled",
+        hint="a sink that stands still is given a second; start the query again, or from its last snapshot",
+    )
 
 
 def _inside() -> PenstockError:

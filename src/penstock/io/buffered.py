@@ -7,21 +7,37 @@ writes to it is told. What the sink raises is raised to whoever writes next, or 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, reason_of
+from penstock.io.awaited import CoroutineSink
 from penstock.io.channel import Channel
 from penstock.io.sinks import ResumableSink, Sink
 
+LOGGER = logging.getLogger("penstock.run")
+
+
+def _inner(sink: Sink) -> Sink:
+    """The sink that the user gave, which may be written to beside the run."""
+    return sink.sink if isinstance(sink, BufferedSink) else sink
+
 
 def channel_of(sink: Sink) -> Channel | None:
-    """The channel that a sink is, or that is written to beside the run."""
-    inner = sink.sink if isinstance(sink, BufferedSink) else sink
+    """The channel that a sink is."""
+    inner = _inner(sink)
     return inner if isinstance(inner, Channel) else None
+
+
+def cancel_all(sinks: Iterable[Sink]) -> bool:
+    """Have coroutines cancelled that sinks await; whether there are any."""
+    cancelled = [inner.cancel() for inner in map(_inner, sinks) if isinstance(inner, CoroutineSink)]
+    return any(cancelled)
 
 
 def tell_failure(sink: Sink, error: PenstockError) -> None:
@@ -130,6 +146,13 @@ class BufferedSink:
                 self._is_writing = False
                 self._changed.notify_all()
                 if self._is_cut and self._is_over:
-                    self.sink.abandon()
+                    self._abandon()
                 if self._is_cut or self._error is not None:
                     return
+
+    def _abandon(self) -> None:
+        """The one that was cut off; why it was is known, so what else is wrong with it comes second."""
+        try:
+            self.sink.abandon()
+        except Exception as error:
+            LOGGER.error("run %s: and then: %s", self.name, reason_of(error))

@@ -36,7 +36,8 @@ class ContinuedFile(FileSink):
                 got="a Parquet file" if self.kind == "parquet" else "an object store",
                 hint="with snapshots= results go to .jsonl or .csv on a disk, to Redis, to Kafka, or to a function",
             )
-        self._length = 0
+        self._kept = 0
+        """How long it was when all of it was on the disk."""
 
     def resume(self, position: Any) -> None:
         """Go on from a position; from None anew."""
@@ -59,7 +60,7 @@ class ContinuedFile(FileSink):
         self.stream = open(part, "r+b")  # noqa: SIM115 - it is open as long as the run
         self.stream.truncate(length)
         self.stream.seek(length)
-        self._length = length
+        self._kept = self._length = length
         if self.kind == "csv":
             self.writer = CSVTables(self.stream)
 
@@ -75,10 +76,15 @@ class ContinuedFile(FileSink):
             return 0
         with self._told():
             self.stream.flush()
-            if self.stream.tell() != self._length:
+            if self.stream.tell() != self._kept:
                 os.fsync(self.stream.fileno())
-                self._length = self.stream.tell()
-        return self._length
+                self._kept = self.stream.tell()
+        self.hold.check(self._kept)
+        return self._kept
+
+    def _written(self) -> int:
+        """What waits in this process is not there yet."""
+        return self._kept
 
     def _end(self) -> bool:
         self.position()

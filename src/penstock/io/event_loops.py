@@ -109,11 +109,16 @@ class Started:
                 break
         return self._done.is_set()
 
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether it has ended because somebody cancelled it."""
+        return self._task is not None and self._task.cancelled()
+
     def result(self) -> object:
         """What has come of it; its error is raised."""
         if not self.wait() or self._task is None:
             raise ended()
-        if self._task.cancelled():
+        if self.was_cancelled:
             raise StreamError(
                 "The task was cancelled.", hint="the event loop ends, or somebody cancelled all its tasks"
             )

@@ -22,7 +22,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from penstock.errors import PenstockError, SourceError, StreamError
-from penstock.io.messages import checked_form, settings_of
+from penstock.io.messages import check_told, checked_form, settings_of
+from penstock.io.seldom import Seldom
 from penstock.model.conform import as_json
 from penstock.model.elements import is_whole
 from penstock.model.schema import Schema
@@ -34,6 +35,17 @@ PATIENCE = 60.0
 ANSWER = 10.0
 """And to answer a question."""
 ROW_HEADER = "penstock-row"
+TEXT_OR_BYTES = ("string", "binary")
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "kafka_topic": ("string",),
+    "kafka_partition": ("int", "bigint", "string"),
+    "kafka_offset": ("bigint", "string"),
+    "kafka_timestamp": ("timestamp",),
+    "kafka_key": TEXT_OR_BYTES,
+    "kafka_headers": ("map<string,binary>", "map<string,string>"),
+    "kafka_value": ("binary", "string"),
+}
+"""What a schema may ask for beside the members of the value, with the types that it may have there."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +71,14 @@ class KafkaTopic:
                 got=", ".join(ours),
                 hint="start='earliest', 'latest' or {partition: offset} says where to begin",
             )
-        offsets = self.start.items() if isinstance(self.start, Mapping) else ()
-        if self.start not in ("earliest", "latest") and not (
-            offsets and all(is_whole(p) and is_whole(o) and p >= 0 and o >= 0 for p, o in offsets)
-        ):
+        wrong = _wrong_start(self.start)
+        if wrong:
             raise StreamError(
                 "A topic is read from its earliest or latest messages, or from offsets by partition.",
                 where=f"topic {self.topic}",
-                got=f"start={self.start!r}"[:200],
-                hint="'earliest', 'latest', or {0: 120, 1: 80}; partitions that are not named from their earliest",
+                got=f"start={self.start!r}"[:200] + f": {wrong}",
+                hint="start='earliest', 'latest', or {0: 120, 1: 80}, whole numbers from 0 on; partitions that are not "
+                "named are read from their earliest message",
             )
         if self.until not in (None, "end"):
             raise StreamError(
@@ -76,6 +87,10 @@ class KafkaTopic:
                 got=f"until={self.until!r}"[:200],
                 hint="until='end' reads what is there when the run starts",
             )
+
+    def check_columns(self, schema: Schema) -> None:
+        """Refuse columns for what the broker tells that are of another type."""
+        check_told(schema, COLUMNS, f"topic {self.topic}")
 
     def open_source(self, schema: Schema) -> Any:
         """A reader of the topic for one run."""
@@ -104,7 +119,8 @@ def kafka(
         options: further settings of librdkafka's consumer, such as `security.protocol`.
     """
     confluent()
-    return KafkaTopic(servers, topic, value, start, until, settings_of(options, f"topic {topic}"[:200]))
+    begun = dict(start) if isinstance(start, Mapping) else start
+    return KafkaTopic(servers, topic, value, begun, until, settings_of(options, f"topic {topic}"[:200]))
 
 
 @dataclass(frozen=True)
@@ -193,7 +209,7 @@ class KafkaSink:
     def _connected(self) -> Any:
         if self._producer is None:
             settings = {"enable.idempotence": True, "linger.ms": 5, **self.target.options}
-            self._producer = confluent().Producer({**settings, "bootstrap.servers": self.target.servers, **LOGGED})
+            self._producer = confluent().Producer({**settings, "bootstrap.servers": self.target.servers, **logged()})
         return self._producer
 
     def _send(self, producer: Any, row: Mapping[str, Any]) -> None:
@@ -264,8 +280,9 @@ class KafkaSink:
             return self._rows > 0
 
 
-LOGGED: dict[str, Any] = {"logger": logging.getLogger("penstock.kafka")}
-"""What the client has to say goes to the log and not to the terminal."""
+def logged() -> dict[str, Any]:
+    """What a client has to say goes to the log and not to the terminal; of brokers that are away, once in a while."""
+    return {"logger": Seldom(logging.getLogger("penstock.kafka"))}
 
 
 def _refused(topic: str, got: str) -> SourceError:
@@ -275,6 +292,22 @@ def _refused(topic: str, got: str) -> SourceError:
         got=got[:300],
         hint="look at the brokers, the rights of this client and the greatest size of a message",
     )
+
+
+def _wrong_start(start: object) -> str:
+    """What is wrong with where a topic is to be begun; nothing if that can be done."""
+    if isinstance(start, str):
+        return "" if start in ("earliest", "latest") else f"{start[:50]!r} is neither"
+    if not isinstance(start, Mapping):
+        return f"{type(start).__name__} is neither a text nor a mapping of partitions to offsets"
+    if not start:
+        return "no partition is named"
+    for partition, offset in start.items():
+        if not is_whole(partition) or partition < 0:
+            return f"{partition!r:.50} ({type(partition).__name__}) is no number of a partition"
+        if not is_whole(offset) or offset < 0:
+            return f"{offset!r:.50} ({type(offset).__name__}) is no offset, in partition {partition}"
+    return ""
 
 
 def _check_place(servers: object, topic: object, options: Mapping[str, Any]) -> None:

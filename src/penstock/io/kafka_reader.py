@@ -17,20 +17,18 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from heapq import heapify, heappop, heapreplace
 from typing import Any
 
-from penstock.errors import SourceError
-from penstock.io.kafka import ANSWER, LOGGED, KafkaTopic, confluent
+from penstock.errors import PenstockError, SourceError, reason_of
+from penstock.io.kafka import ANSWER, COLUMNS, KafkaTopic, confluent, logged
 from penstock.io.messages import Messages, told_columns
+from penstock.io.seldom import Seldom
 from penstock.model.schema import Schema
 from penstock.runtime.polled import END, IDLE
 
-TOLD = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
-COLUMNS = tuple(f"kafka_{each}" for each in TOLD)
-"""What a schema may ask for beside the members of the value."""
 TOGETHER = 1000
 """At most so many messages are handed over at once."""
 FETCHED = 10_000
@@ -55,11 +53,14 @@ class KafkaReader:
         self.topic, self.where = topic, f"topic {topic.topic}"
         self._told = told_columns(schema, COLUMNS)
         self._clock = clock
+        self._log = Seldom(LOGGER)
         self._kafka = confluent()
         self._next: dict[int, int] = {}
         """Per partition, the offset behind the last message that was handed over."""
         self._ends: dict[int, int] = {}
         """Where each partition ends, if it is read until then."""
+        self._wrong: PenstockError | None = None
+        """Why it cannot be begun where it should, unless it is put elsewhere by `seek`."""
         self._ready: dict[int, deque[Any]] = {}
         self._at_end: set[int] = set()
         self._paused: set[int] = set()
@@ -70,15 +71,17 @@ class KafkaReader:
         self._found: list[int] = []
         settings = {"group.id": "penstock", **topic.options, "bootstrap.servers": topic.servers, **FIXED}
         try:
-            self._consumer = self._kafka.Consumer({**settings, **LOGGED, "error_cb": self._warn})
+            self._consumer = self._kafka.Consumer({**settings, **logged(), "error_cb": self._warn})
         except Exception as error:  # a setting that librdkafka does not know
             raise self._failed("The Kafka client cannot be made.", error, "look at options=") from error
         try:
-            for partition in self._listed():
+            listed = self._listed()
+            for partition in listed:
                 low, high = self._bounds(partition)
                 self._next[partition] = self._start(partition, low, high)
                 if topic.until is not None:
                     self._ends[partition] = high
+            self._check_named(listed)
         except BaseException:
             self.close()
             raise
@@ -100,6 +103,7 @@ class KafkaReader:
                 got=repr(position)[:200],
                 hint="go on with the topic that it was taken of, or start anew with another folder",
             )
+        self._wrong = None
         for partition in {*self._next, *offsets}:
             if partition not in self._next:
                 raise self._lost(partition, f"offset {offsets[partition]}, of a partition that is not there")
@@ -122,7 +126,23 @@ class KafkaReader:
         start = self.topic.start
         if isinstance(start, str):
             return low if start == "earliest" else high
-        return start.get(partition, low)
+        at = int(start.get(partition, low))
+        if not low <= at <= high:
+            self._wrong = self._wrong or self._no_start(
+                f"offset {at} of partition {partition}, of which the broker has {low} to {high}",
+                "an offset that is there, or leave the partition out to begin at its earliest message",
+            )
+        return at
+
+    def _check_named(self, listed: Sequence[int]) -> None:
+        unknown = [] if isinstance(self.topic.start, str) else [p for p in self.topic.start if p not in listed]
+        if unknown:
+            self._wrong = self._wrong or self._no_start(
+                f"partition {unknown[0]}, while the topic has {_span(listed)}", "name partitions that it has"
+            )
+
+    def _no_start(self, got: str, hint: str) -> SourceError:
+        return SourceError("The topic cannot be begun there.", where=self.where, got=f"start= names {got}", hint=hint)
 
     # What the brokers say
 
@@ -152,13 +172,15 @@ class KafkaReader:
         return SourceError(what, where=self.where, got=str(error)[:300], hint=hint)
 
     def _warn(self, error: Any) -> None:
-        LOGGER.warning("%s: %s; it is tried again", self.where, error)
+        self._log.warning("%s: %s; it is tried again", self.where, error)
 
     # Reading
 
     def poll(self) -> Any:
         """The messages whose turn it is; never waits."""
         with self._guard:
+            if self._wrong is not None:
+                raise self._wrong
             if self._is_closed or self._is_over():
                 return END
             self._look_for_new()
@@ -254,9 +276,9 @@ class KafkaReader:
         self._next[partition] = offset + 1
         place = f"topic {self.topic.topic}, partition {partition}, offset {offset}"
         try:
-            told = {name: self._tell(name, type_, message) for name, type_ in self._told.items()}
+            told = {name: self._tell(what, type_, message) for name, (what, type_) in self._told.items()}
         except UnicodeDecodeError as error:
-            found.bury(f"the key or a header is not UTF-8: {error}", message.value(), place)
+            found.bury(f"the key, a header or the value is not UTF-8: {error}", message.value(), place)
             return
         if self.topic.value == "json":
             found.add(message.value(), told, place)
@@ -264,14 +286,14 @@ class KafkaReader:
             found.add_row(told, place)
 
     def _tell(self, name: str, type_: str, message: Any) -> object:
-        """What is known of a message; key and headers are text where the schema says so."""
+        """What is known of a message; as text where the schema says so."""
         match name:
             case "kafka_topic":
                 return self.topic.topic
             case "kafka_partition":
-                return message.partition()
+                return _number(message.partition(), is_text=type_ == "string")
             case "kafka_offset":
-                return message.offset()
+                return _number(message.offset(), is_text=type_ == "string")
             case "kafka_timestamp":
                 kind, milliseconds = message.timestamp()
                 return _EPOCH + timedelta(milliseconds=milliseconds) if kind else None
@@ -281,7 +303,7 @@ class KafkaReader:
                 is_text = type_ == "map<string,string>"
                 return {key: _text(value, is_text=is_text) for key, value in message.headers() or ()}
             case _:
-                return message.value()
+                return _text(message.value(), is_text=type_ == "string")
 
     # New partitions
 
@@ -304,7 +326,7 @@ class KafkaReader:
         try:
             self._found = self._listed()
         except (SourceError, RuntimeError) as error:  # it is asked again; RuntimeError: it was closed meanwhile
-            LOGGER.warning("%s: new partitions cannot be looked for: %s", self.where, error)
+            self._log.warning("%s: new partitions cannot be looked for: %s", self.where, reason_of(error))
         finally:
             self._looking = None
 
@@ -314,6 +336,14 @@ class KafkaReader:
             if not self._is_closed:
                 self._is_closed = True
                 self._consumer.close()
+
+
+def _span(listed: Sequence[int]) -> str:
+    return f"{listed[0]} to {listed[-1]}" if len(listed) > 1 else f"{listed[0]} alone"
+
+
+def _number(value: int, *, is_text: bool) -> object:
+    return str(value) if is_text else value
 
 
 def _text(value: bytes | None, *, is_text: bool) -> object:

@@ -8,7 +8,7 @@ A message that does not fit is a dead letter whose reason ends with its place, s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -34,6 +34,9 @@ class Reader(Polled, Resumable, Protocol):
 @runtime_checkable
 class SourceTarget(Protocol):
     """What can be given as a source, and is opened anew by each run."""
+
+    def check_columns(self, schema: Schema) -> None:
+        """Refuse columns that it cannot fill, when the stream is declared."""
 
     def open_source(self, schema: Schema) -> Reader:
         """A source of rows with these columns."""
@@ -119,9 +122,32 @@ def checked_form(value: object, where: str, column: str) -> str:
     return str(value)
 
 
-def told_columns(schema: Schema, known: Sequence[str]) -> dict[str, str]:
-    """The columns of a schema that the broker tells, with their types."""
-    return {f.name: str(f.type) for f in schema.fields if f.name in known}
+def told_columns(schema: Schema, known: Collection[str]) -> dict[str, tuple[str, str]]:
+    """The columns of a schema that the broker tells, each with what it tells there and as which type.
+
+    As everywhere in SQL, names do not mind case.
+    """
+    return {f.name: (f.name.lower(), str(f.type)) for f in schema.fields if f.name.lower() in known}
+
+
+def check_told(schema: Schema, known: Mapping[str, Sequence[str]], where: str) -> None:
+    """Refuse a column for what the broker tells that has another type than it may have there."""
+    told = told_columns(schema, known)
+    for column, (name, type_) in told.items():
+        if type_ not in known[name]:
+            raise StreamError(
+                "A column that the broker tells is declared with another type.",
+                where=where,
+                got=f"{column} {type_}{', as the time' if column == schema.time else ''}",
+                hint=f"{column} {' or '.join(known[name])}; a query makes something else of it: CAST({column} AS …)",
+            )
+    if schema.time in told and schema.time_format is not None:
+        raise StreamError(
+            "The time that the broker tells is a timestamp already.",
+            where=where,
+            got=f"{schema.time}, and time_format={schema.time_format!r}",
+            hint=f"leave out time_format, and declare {schema.time} timestamp",
+        )
 
 
 def settings_of(options: object, where: str) -> dict[str, Any]:

@@ -25,13 +25,13 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from penstock.errors import CheckpointError, SourceError, StreamError
-from penstock.io.messages import Messages, settings_of, told_columns
+from penstock.io.messages import Messages, check_told, settings_of, told_columns
 from penstock.model.conform import as_json
 from penstock.model.schema import Schema
 from penstock.runtime.polled import END, IDLE
 
-COLUMNS = ("redis_id", "redis_timestamp")
-"""What a schema may ask for beside the fields."""
+COLUMNS: Mapping[str, tuple[str, ...]] = {"redis_id": ("string",), "redis_timestamp": ("timestamp",)}
+"""What a schema may ask for beside the fields, with the type that it has there."""
 ROW_FIELD = "penstock_row"
 TOGETHER = 1000
 """At most so many entries are handed over, or added, at once."""
@@ -71,6 +71,10 @@ class RedisStream:
                 got=f"until={self.until!r}"[:200],
                 hint="until='end' reads what is there when the run starts",
             )
+
+    def check_columns(self, schema: Schema) -> None:
+        """Refuse columns for what the server tells that are of another type."""
+        check_told(schema, COLUMNS, f"stream {self.stream}")
 
     def open_source(self, schema: Schema) -> RedisReader:
         """A reader of the stream for one run."""
@@ -163,7 +167,7 @@ class RedisReader:
 
     def _add(self, found: Messages, key: str, fields: Mapping[bytes, bytes]) -> None:
         place = f"stream {self.stream.stream}, entry {key}"
-        known: dict[str, object] = {name: self._tell(name, key) for name in self._told}
+        known: dict[str, object] = {name: self._tell(what, key) for name, (what, _) in self._told.items()}
         if self.stream.json is not None:
             value = fields.get(self.stream.json.encode())
             if value is None:

@@ -118,7 +118,7 @@ class FileSink:
     """A parquet, csv or jsonl file, under its name once it is whole.
 
     Until then, and for good if the run fails, it is called `….partial`: a reader never takes a part for the whole.
-    Nobody else can write it meanwhile.
+    Nobody else can write it meanwhile. That somebody takes it away is an error, told with the next table or at the end.
     """
 
     def __init__(self, path: str, schema: pa.Schema | None = None) -> None:
@@ -132,7 +132,7 @@ class FileSink:
         self.partial = place_of(f"{path}.partial")
         self.stream: Any = None
         self.writer: Any = None
-        self._rows = 0
+        self._rows = self._length = 0
         self._held: list[pa.Table] = []
         """Small tables for a parquet file, which nobody can read before it is closed: one group of rows for them."""
         with self._told():
@@ -155,6 +155,7 @@ class FileSink:
 
     def write(self, table: pa.Table) -> None:
         """Append a table."""
+        self.hold.check(self._length)
         if self.stream is None:
             self._open(table.schema)
         with self._told():
@@ -167,14 +168,21 @@ class FileSink:
                 self.writer.write_table(table)
             else:
                 self.stream.write("".join(as_json(row) + "\n" for row in table.to_pylist()).encode())
+            self._length = self._written()
+
+    def _written(self) -> int:
+        """How much of it must be there by now."""
+        return int(self.stream.tell())
 
     def close(self) -> None:
         """The run is over: the file gets its name."""
         try:
             if self.stream is None and self.schema is not None:
+                self.hold.check()
                 self._open(self.schema)
             if self._end():
-                self.partial.move(self.place)
+                with self._told():
+                    self.partial.move(self.place)
         finally:
             self.hold.release()
 
@@ -192,7 +200,9 @@ class FileSink:
             self._flush()
             if self.writer is not None:
                 self.writer.close()
+            self._length = self._written()
             self.stream.close()
+        self.hold.check(self._length)
         return True
 
     def _flush(self) -> None:

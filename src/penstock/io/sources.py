@@ -300,6 +300,7 @@ def _broker_source(source: SourceTarget, declared: Schema | None, *, may_revise:
     if may_revise:
         raise StreamError("Messages of a broker are plain rows, without lives.", got=repr(source)[:200])
     form = _one_by_one(declared, may_revise=False)
+    source.check_columns(form.schema)
 
     def read() -> PolledItems[Item]:
         reader = source.open_source(form.schema)

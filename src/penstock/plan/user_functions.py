@@ -3,8 +3,8 @@
 A user sees timestamps as UTC datetimes and may give back a datetime, naive ones being UTC. What a function gives must
 fit the type it was registered with: a wrong value is an error that names the function, and not a null or a failure
 elsewhere. So is whatever the user's code raises, also what asks for the process to exit; only the keyboard's interrupt
-goes through. Either costs the row, or for an aggregate the window of the group, and nothing else. Both engines and the
-oracle call users' code through this module.
+goes through, and what a signal handler raised meanwhile. Either costs the row, or for an aggregate the window of the
+group, and nothing else. Both engines and the oracle call users' code through this module.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from penstock.errors import EvaluationError, Failure, reason_of
 from penstock.model.convert import convert
+from penstock.model.interrupts import let_through
 from penstock.model.schema import DataType
 from penstock.model.time import from_ticks
 from penstock.operators.aggregates.functions import AggregateFunction, UserAggregate
@@ -36,6 +37,7 @@ def timestamp_aware(
                 values = tuple([shown(v) if is_time else v for v, is_time in zip(values, times, strict=True)])
             result = function(*values)
         except RAISED as error:
+            let_through(error)
             raise raised(name, error) from error
         return checked(result, returns, name)
 
@@ -70,7 +72,8 @@ def checked(value: Any, returns: DataType, name: str) -> Any:
             returns.name == "float" and isinstance(converted, float) and math.isinf(converted) and math.isfinite(plain)
         ):
             converted = None  # too great for single precision
-    except Exception:  # whatever the value is, it is not one of the type
+    except Exception as error:  # whatever the value is, it is not one of the type
+        let_through(error)
         converted = None
     if converted is None:
         raise EvaluationError(
@@ -130,6 +133,7 @@ class _Lift:
         try:
             return _kept(self.lift(shown(value) if self.is_time else value))
         except RAISED as error:
+            let_through(error)
             return _failed(self.name, error)
 
 
@@ -147,6 +151,7 @@ class _Join:
         try:
             return _kept(self.join(_own(left), _own(right)))
         except RAISED as error:
+            let_through(error)
             return _failed(self.name, error)
 
 
@@ -162,6 +167,7 @@ class _Lower:
         try:
             result = self.lower(_own(partial))
         except RAISED as error:
+            let_through(error)
             raise raised(self.name, error) from error
         return checked(result, self.returns, self.name)
 

@@ -20,6 +20,7 @@ from operator import and_, or_, xor
 from typing import Any, Protocol, cast
 
 from penstock.errors import EvaluationError, UnsupportedError
+from penstock.model.interrupts import let_through
 from penstock.model.schema import TIMESTAMP, DataType
 from penstock.plan.expressions import USER, AggregateCall
 from penstock.plan.user_functions import RAISED, checked, raised, shown
@@ -124,6 +125,7 @@ def _user(call: AggregateCall, values: list[Any], user: Mapping[str, object]) ->
             partial = function.combine(partial, function.lift(value))
         lowered = function.lower(partial)
     except RAISED as error:
+        let_through(error)
         raise raised(name, error) from error
     result: object = checked(lowered, call.type, name)
     return result

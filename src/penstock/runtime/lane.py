@@ -232,7 +232,7 @@ def _aside(entrance: GraphNode, ingest: RowIngest, code: RowCode) -> list[str]:
         wrong = ["True"]
     return [
         f"            try: special = {code.text(source.punctuation, source.schema)}",
-        "            except Exception: return aside(row)",
+        "            except Exception as error: return aside(row, error)",
         "            if special:",
         f"                if {' or '.join(wrong)}: return aside(row)",
         "                spoken += 1",

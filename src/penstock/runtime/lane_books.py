@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.model.batch import Batch, Row
 from penstock.model.conform import DeadLetter, conform_row
 from penstock.model.elements import Punctuation
+from penstock.model.interrupts import let_through
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.operator import Outputs, Rejected
 from penstock.operators.progress.estimates import EstimateTracker
@@ -149,8 +150,10 @@ class Books:
         """A late row."""
         self.graph.reject(self.entrance, self.ingest.late(Batch(self.ingest.schema, [row]), [bound]))
 
-    def aside(self, row: Row) -> None:
+    def aside(self, row: Row, error: Exception | None = None) -> None:
         """A punctuation row with which something is wrong, or one that may be none: it goes through the graph."""
+        if error is not None:
+            let_through(error)
         self.lane.store()
         self.graph.push(str(self.entrance.stream), Batch(self.ingest.schema, [row]))
         self.lane.load()
@@ -185,6 +188,7 @@ class Books:
 
     def blame(self, row: Row, error: Exception, number: int) -> None:
         """Something failed on the way of a row: the step that fails on it says so; if none does it was not the row."""
+        let_through(error)
         for at, node in enumerate(self.chain):
             if isinstance(node.operator, NumberOperator):
                 row = (*row, number)

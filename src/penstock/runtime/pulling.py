@@ -21,6 +21,7 @@ from enum import Enum
 from functools import partial
 from typing import Generic, Literal, TypeVar
 
+from penstock.model.interrupts import let_through
 from penstock.runtime.polled import IDLE, Poll, PolledItems
 from penstock.runtime.shares import Shares
 
@@ -268,6 +269,7 @@ class Pulling(Generic[T]):
         try:
             item = next(items, _END)
         except Exception as error:  # handed on, as that of a live one is
+            let_through(error)
             lane.error = error
             item = _END
         if not isinstance(item, _End):

@@ -15,7 +15,7 @@ import warnings
 from penstock.errors import CheckpointError, StorageError, StorageWarning
 from penstock.operators.state import open_snapshot
 from penstock.storage.files import Place
-from penstock.storage.holding import Hold
+from penstock.storage.holding import SNAPSHOTS, Hold
 
 _NAME = re.compile(r"snapshot-(\d{12})")
 KEPT = 2
@@ -28,7 +28,7 @@ class KeptSnapshots:
         """The folder is made if it is not there."""
         self.place = place
         place.make_folder()
-        self._hold = Hold(place / "snapshots", place / ".lock")
+        self._hold = Hold(place, place / ".lock", SNAPSHOTS)
         self._numbers = self._listed()
         self._last = max(self._numbers, default=0)
 
@@ -63,6 +63,7 @@ class KeptSnapshots:
 
     def keep(self, snapshot: bytes) -> None:
         """Keep one more; it is on the disk when this comes back."""
+        self._hold.check()
         number = self._last + 1
         file = self._file(number)
         if self.place.is_local:

@@ -9,6 +9,7 @@ from penstock.errors import PenstockError, SourceError, StreamError, reason_of
 from penstock.model.batch import Batch
 from penstock.model.conform import DeadLetter
 from penstock.model.elements import Punctuation, is_whole
+from penstock.model.interrupts import let_through
 from penstock.model.plain import NotPlain, encode
 from penstock.plan.nodes import Node
 from penstock.plan.progressing import progressing
@@ -60,6 +61,7 @@ def promise_of(items: object, stream: str, now: int) -> int | None:
     try:
         bound = items.promise(now)
     except Exception as error:  # it is the user's code
+        let_through(error)
         raise failed(stream, error)  # noqa: B904 - which has its cause
     if bound is not None and not is_whole(bound):
         raise StreamError(
@@ -79,6 +81,7 @@ def opened(name: str, sources: Mapping[str, Opener]) -> Iterator[Given]:
     try:
         return opener()
     except Exception as error:  # it is the user's code
+        let_through(error)
         raise failed(name, error)  # noqa: B904 - which has its cause
 
 
@@ -107,6 +110,7 @@ def at_position(name: str, items: object, positions: dict[str, Any]) -> None:
         else:
             positions[key] = checked_position(name, found.position())
     except Exception as error:  # it is the user's code
+        let_through(error)
         raise failed(name, error)  # noqa: B904 - which has its cause
 
 

@@ -31,6 +31,7 @@ def kafka_frame(spark: Any, topic: Any, name: str, schema: Schema | None) -> Dat
             where=f"stream {name}",
             hint="give schema='ts timestamp, …'",
         )
+    topic.check_columns(schema)
     if schema.time_format is not None:
         raise StreamError(
             "On Spark the time of a topic is read as Spark reads JSON.",
@@ -80,7 +81,7 @@ def rows_of(frame: DataFrame, value: str, schema: Schema) -> DataFrame:
         frame = frame.withColumn("penstock_row", F.from_json(F.col("value").cast("string"), ddl))
     for field in schema.fields:
         if _is_told(field.name):
-            columns.append(_told(field.name.removeprefix(PREFIX), str(field.type)).alias(field.name))
+            columns.append(_told(field.name.lower().removeprefix(PREFIX), str(field.type)).alias(field.name))
         elif value == "json":
             columns.append(F.col("penstock_row").getField(field.name).alias(field.name))
         else:
@@ -89,7 +90,7 @@ def rows_of(frame: DataFrame, value: str, schema: Schema) -> DataFrame:
 
 
 def _is_told(name: str) -> bool:
-    return name.startswith(PREFIX) and name.removeprefix(PREFIX) in TOLD
+    return name.lower().startswith(PREFIX) and name.lower().removeprefix(PREFIX) in TOLD
 
 
 def _told(name: str, type_: str) -> Column:

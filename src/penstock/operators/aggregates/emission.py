@@ -14,6 +14,7 @@ from typing import Any
 from penstock.errors import reason_of
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
+from penstock.model.interrupts import let_through
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.operators.aggregates.chosen import AHEAD, Chosen
@@ -96,6 +97,7 @@ class WindowAggregateOperator(Operator):
             try:
                 rows.append((wid, start, end, *key, *self.grouping.results(partials)))
             except Exception as error:  # an overflow, or whatever a user's aggregate raised
+                let_through(error)
                 failed.append(((wid, start, end, *key), reason_of(error)))
 
     def _portion(self, rows: list[Row], failed: list[tuple[Row, str]]) -> Outputs:

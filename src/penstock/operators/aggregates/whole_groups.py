@@ -27,6 +27,7 @@ import numpy as np
 from penstock.errors import reason_of
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
+from penstock.model.interrupts import let_through
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical
@@ -177,6 +178,7 @@ class GroupAggregateOperator(Operator):
                 *values, greatest = self.grouping.results(partials)
                 rows.append((greatest, *key, *values))
             except Exception as error:  # an overflow, or whatever a user's aggregate raised
+                let_through(error)
                 failed.append((partials[-1], *key))
                 reasons.append(reason_of(error))
         if rows:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import reason_of
 from penstock.model.batch import Batch, Row, ticks_of
+from penstock.model.interrupts import let_through
 from penstock.model.schema import Schema
 from penstock.operators.joins.nearness import LEFT, RIGHT
 from penstock.operators.operator import Rejected
@@ -99,7 +100,8 @@ class Forms:
         batch = Batch(schema, table=self._beside(sides, places, schema.arrow))
         try:
             mask = self.condition.by_column(batch)
-        except Exception:  # some pair has no answer: each by itself
+        except Exception as error:  # some pair has no answer: each by itself
+            let_through(error)
             mask = None
         if mask is not None:
             told = pc.fill_null(mask, False) if mask.null_count else mask
@@ -142,6 +144,7 @@ class Forms:
         try:
             return bool(self.condition.by_row(pair))
         except Exception as error:
+            let_through(error)
             return Rejected("failed", Batch(self.condition.schema, [pair]), (), [reason_of(error)])
 
     def alone_row(self, port: int, row: Row, *, of_pairs: bool) -> Row:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from penstock.model.batch import Batch, Row, rows_of
 from penstock.model.interleaved import Interleaved
+from penstock.model.interrupts import let_through
 from penstock.model.schema import Schema
 from penstock.operators.joins.forms import Condition
 from penstock.operators.joins.table_index import TableIndex
@@ -133,7 +134,8 @@ class LookupOperator(Stateless):
         pairs = self._beside(condition.schema, batch, left, right)
         try:
             mask = condition.by_column(pairs)
-        except Exception:  # some pair has no answer: each by itself
+        except Exception as error:  # some pair has no answer: each by itself
+            let_through(error)
             mask = None
         if mask is not None:
             told = pc.fill_null(mask, False) if mask.null_count else mask

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import reason_of
 from penstock.model.batch import Batch, Row, rows_of
+from penstock.model.interrupts import let_through
 from penstock.model.values import canonical
 
 DATA, PUNCTUATION, GROUPWISE, AMBIGUOUS, UNJUDGED = 0, 1, 2, 3, 4
@@ -127,7 +128,8 @@ class PunctuationMarks:
         try:
             if not self.by_row(row):
                 return DATA
-        except Exception:  # whatever the values or a user's code did; `reason` says what
+        except Exception as error:  # whatever the values or a user's code did; `reason` says what
+            let_through(error)
             return UNJUDGED
         if any(row[i] is not None for i in self.silent):
             return AMBIGUOUS
@@ -138,6 +140,7 @@ class PunctuationMarks:
         try:
             self.by_row(row)
         except Exception as error:
+            let_through(error)
             return reason_of(error)
         return "it could not be told whether the row is punctuation"
 
@@ -147,7 +150,8 @@ class PunctuationMarks:
             mask = self.by_column(batch) if batch.columnar and len(batch) else None
             if mask is None:
                 found = np.fromiter((bool(self.by_row(row)) for row in batch.rows), np.bool_, count=len(batch))
-        except Exception:  # some row has no answer: each by itself
+        except Exception as error:  # some row has no answer: each by itself
+            let_through(error)
             return np.fromiter((self.single(row) for row in batch.rows), np.int8, count=len(batch))
         if mask is not None:
             told = pc.fill_null(mask, False) if mask.null_count else mask

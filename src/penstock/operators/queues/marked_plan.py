@@ -20,6 +20,7 @@ from typing import Any
 from penstock.errors import InternalError, reason_of
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
+from penstock.model.interrupts import let_through
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
 from penstock.operators.aggregates.emission import failed_groups
@@ -62,6 +63,7 @@ class MarkedLevel:
                 try:
                     rows.append((wid, *bounds, *key, *self.grouping.results(partials)))
                 except Exception as error:  # an overflow, or whatever a user's aggregate raised
+                    let_through(error)
                     failed.append(((wid, *bounds, *key), reason_of(error)))
         if failed:
             yield failed_groups(self.schema, len(self.grouping.keys), failed)

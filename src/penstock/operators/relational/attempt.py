@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.errors import reason_of
 from penstock.model.batch import Batch, Row, concat
+from penstock.model.interrupts import let_through
 from penstock.model.schema import Schema
 from penstock.operators.operator import Outputs, Rejected
 
@@ -26,7 +27,8 @@ def attempt(schema: Schema, batch: Batch, whole: Whole, single: Single, *, choos
     """What comes of a batch, as rows of `schema`, and what fails; `chooses`: some of the very rows come of it."""
     try:
         made = whole(batch)
-    except Exception:  # whatever a row's values or a user's code did: the rows are looked at one by one
+    except Exception as error:  # whatever a row's values or a user's code did: the rows are looked at one by one
+        let_through(error)
         yield from _in_pieces(schema, batch, whole, single, chooses=chooses)
     else:
         if len(made):
@@ -40,7 +42,8 @@ def _in_pieces(schema: Schema, batch: Batch, whole: Whole, single: Single, *, ch
     for piece in _pieces(batch):
         try:
             made.append(whole(piece))
-        except Exception:  # as above
+        except Exception as error:  # as above
+            let_through(error)
             good, failed = by_row(piece.rows, single)
             places = [place for place, _ in good]
             lives = None if piece.lives is None or schema.lives is None else piece.lives.take(places)
@@ -75,6 +78,7 @@ def by_row(rows: Sequence[Row], single: Single) -> tuple[list[tuple[int, Row]], 
         try:
             made = single(row)
         except Exception as error:
+            let_through(error)
             failed.append((place, reason_of(error)))
         else:
             if made is not None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.interleaved import Interleaved
+from penstock.model.interrupts import let_through
 from penstock.model.schema import Schema
 from penstock.operators.operator import Carry, Outputs, Stateless
 from penstock.operators.relational.attempt import attempt
@@ -82,7 +83,8 @@ class ProjectOperator(Stateless):
         """Compute all rows at once; punctuation stands where it stood."""
         try:
             made = self._whole(given.batch)
-        except Exception:  # some row has no answer: `attempt` finds it
+        except Exception as error:  # some row has no answer: `attempt` finds it
+            let_through(error)
             yield from super().interleave(port, given)
         else:
             yield from self.carried_over(port, given, made, given.places)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from penstock.model.batch import Batch, Row
 from penstock.model.interleaved import Interleaved
+from penstock.model.interrupts import let_through
 from penstock.model.schema import Schema
 from penstock.operators.operator import Outputs, Stateless
 from penstock.operators.relational.attempt import attempt
@@ -48,7 +49,8 @@ class SelectOperator(Stateless):
         whole = given.whole
         try:
             mask = self.by_column(whole) if whole.columnar else None
-        except Exception:  # some row has no answer: `attempt` finds it
+        except Exception as error:  # some row has no answer: `attempt` finds it
+            let_through(error)
             mask = None
         if mask is None:
             yield from super().interleave(port, given)
