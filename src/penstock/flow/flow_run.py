@@ -18,18 +18,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.engines.local.replacing import cannot_replace
 from penstock.engines.local.shared import Named, PlacedSegment, SharedExecution
 from penstock.errors import PenstockError, StreamError
 from penstock.flow.background import BackgroundRun, as_ours
 from penstock.flow.destinations import Destination, Forward
-from penstock.flow.generations import Asked, Generations, generations_in
 from penstock.flow.keeping import Keeping, kept_opener, positions_of
 from penstock.flow.local import LocalQuery, check_apart
 from penstock.flow.query import Query
 from penstock.flow.query_run import QueryRun
-from penstock.flow.replacement import Replacement, ReplacementCheck, checked
-from penstock.flow.successor import successor
+from penstock.flow.replacement import Replacement, ReplacementCheck
+from penstock.flow.replacing_together import ReplacingTogether
 from penstock.io.broker_uris import by_uri
 from penstock.io.buffered import BufferedSink
 from penstock.io.elements import LocalSource
@@ -80,8 +78,7 @@ class FlowRun(BackgroundRun[Named]):
         )
         self._joining = threading.RLock()
         """Held while queries come or go."""
-        self._replacing: dict[str, tuple[LocalQuery, Replacement]] = {}
-        """Of queries that are being replaced: by what, and what is told of it."""
+        self._replacing = ReplacingTogether(self)
         self._ready: deque[QueryRun] = deque()
         self._is_over = False
         self.when_alone: Callable[[], object] = lambda: None
@@ -90,7 +87,6 @@ class FlowRun(BackgroundRun[Named]):
         self._paths = {key: source.paths for key, source in sources.items()}
         super().__init__(name, forwards, max_dead)
         self.execution.receive, self.execution.lose = self._receive, self._lose
-        self.execution.when_replaced = self._replaced
 
     # Queries
 
@@ -170,98 +166,11 @@ class FlowRun(BackgroundRun[Named]):
 
     def can_replace(self, name: str, sql: Any, *, mapping: Mapping[str, str] | None = None) -> ReplacementCheck:
         """Whether a query can be replaced by another one now; see `replace`."""
-        return self._can_replace(self.runs[self._running(name)], sql, mapping)
+        return self._replacing.can_replace(self.runs[self._running(name)], sql, mapping)
 
     def replace(self, name: str, sql: Any, *, mapping: Mapping[str, str] | None = None) -> Replacement:
         """Replace a query by another one while it runs; the others do not notice. See `Run.replace`."""
-        return self._replace(self.runs[self._running(name)], sql, mapping)
-
-    def _can_replace(self, run: QueryRun, sql: Any, mapping: Mapping[str, str] | None) -> ReplacementCheck:
-        try:
-            with self._joining:
-                query = self._to_replace(run, sql, mapping)
-                prospect = self.execution.can_replace(run.name, query.plan)
-        except PenstockError as error:
-            return ReplacementCheck(run.name, str(getattr(sql, "sql", sql)), possible=False, error=error)
-        endless = prospect.endless
-        why = None if endless is None else cannot_replace(run.name, endless)
-        return checked(run.name, run.query.schema.domain, query.sql, prospect, why)
-
-    def _replace(self, run: QueryRun, sql: Any, mapping: Mapping[str, str] | None) -> Replacement:
-        with self._joining, at_home(self._home):
-            query = self._to_replace(run, sql, mapping)
-            self._check_kept(query)
-            migration = self.execution.replace(run.name, query.plan, self._openers)
-            made = run._replacement = Replacement(run.query, query.sql, migration, self.execution.domain, self._abandon)
-            self._replacing[run.name] = query, made
-            run._generations.follow(Asked(query.sql, dict(mapping or {})))
-            self._replaced()
-        self._hand_on_what_follows()
-        return made
-
-    def _to_replace(self, run: QueryRun, sql: Any, mapping: Mapping[str, str] | None) -> LocalQuery:
-        """The query that is to take the place of one that runs, with its columns."""
-        self._check_at_work()
-        if run._is_removed or run.name not in self.execution.plans:
-            raise StreamError(
-                "The query has left, so it cannot be replaced.", where=f"query {run.name}", hint="run.add(query, sink)"
-            )
-        return successor(run.query, sql, mapping, self._sources)
-
-    def _abandon(self, replacement: Replacement) -> None:
-        with self._joining:
-            name = replacement.query
-            if self._replacing.get(name, (None, None))[1] is not replacement:
-                raise StreamError("The replacement is over.", where=f"query {name}", got=repr(replacement)[:200])
-            self.execution.abandon(name)
-            self._replaced()
-        self._hand_on_what_follows()
-
-    def _replaced(self) -> None:
-        """Replacements may have come to their end."""
-        for name, (query, replacement) in list(self._replacing.items()):
-            if replacement.status == "under way" or self._replacing.pop(name, None) is None:
-                continue
-            run = self.runs[name]
-            if replacement.status == "done":
-                run._goes_on_as(query)
-                run._generations.move_on()
-            else:
-                run._generations.go_back()
-            replacement.is_over()
-        self._note()
-        for run in list(self.runs.values()):
-            if run._replacement is not None and run.name in self.execution.plans and not run._is_removed:
-                run._look_again()
-
-    def _note(self) -> None:
-        """What was asked under the names of replaced queries is kept in snapshots."""
-        known = {name: run._generations for name, run in self.runs.items() if name in self.execution.plans}
-        self.execution.notes = {name: each.to_plain() for name, each in known.items() if each.are_several}
-
-    def _resume(self, snapshot: bytes) -> None:
-        """Take up a snapshot; where queries were being replaced, by either text of both."""
-        following: dict[str, LocalQuery] = {}
-        for name, plain in generations_in(snapshot).items():
-            run = self.runs.get(name)
-            if run is None:
-                continue  # that it is missing is said below
-            run._generations = Generations.from_plain(plain)
-            found = run._generations.queries(run.query, self._sources)
-            for query in found:
-                self._check_kept(query)
-            run._goes_on_as(found[0])
-            if len(found) > 1:
-                following[name] = found[1]
-            self.execution.stand_for(name, found[0].plan)
-        self.execution.restore(snapshot, {name: query.plan for name, query in following.items()})
-        for name, query in following.items():
-            run = self.runs[name]
-            migration = self.execution.replacements.under_way[name]
-            run._replacement = Replacement(run.query, query.sql, migration, self.execution.domain, self._abandon)
-            self._replacing[name] = query, run._replacement
-        for run in self.runs.values():
-            run._joined()
+        return self._replacing.replace(self.runs[self._running(name)], sql, mapping)
 
     def _hand_on_what_follows(self) -> None:
         """What follows from a change of the graph comes out at once."""
@@ -282,8 +191,7 @@ class FlowRun(BackgroundRun[Named]):
             run._is_removed = True
             if run.name in self.execution.plans:
                 run._pending.extend(self.execution.remove(run.name))
-            if run.name in self._replacing:
-                self._replacing.pop(run.name)[1].is_over()
+            self._replacing.forget(run.name)
             gone = [name for name, each in self.runs.items() if each._is_removed]
             for name in gone[: len(gone) - REMEMBERED]:
                 del self.runs[name]
@@ -605,7 +513,9 @@ def start_together(
         if weights is not None:
             run.share(weights)
         if snapshot is not None:
-            run._resume(snapshot)
+            run._replacing.resume(snapshot)
+            for each in run.runs.values():
+                each._joined()
         if keeping is not None:
             keeping.resume(run._sinks())
         opened.pop_all()

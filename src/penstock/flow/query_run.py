@@ -120,11 +120,11 @@ class QueryRun(ReplaceableRun):
 
     def can_replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> ReplacementCheck:
         """Whether the query can be replaced by another one now, from when on, and what that would share."""
-        return self._flow_run._can_replace(self, sql, mapping)
+        return self._flow_run._replacing.can_replace(self, sql, mapping)
 
     def replace(self, sql: Any, *, mapping: Mapping[str, str] | None = None) -> Replacement:
         """Replace the query by another one while it runs: old results up to a time, new ones from there on."""
-        return self._flow_run._replace(self, sql, mapping)
+        return self._flow_run._replacing.replace(self, sql, mapping)
 
     @property
     def replacement(self) -> Replacement | None:

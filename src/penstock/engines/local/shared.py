@@ -210,6 +210,8 @@ class SharedExecution(Hosting[Named]):
                 "There is no such query running.", got=str(name)[:200], hint=f"running: {', '.join(self.plans) or '-'}"
             )
         with self._changing, self._alone():
+            if name in self.graph.handovers:
+                self.replacements.before_results()
             left = self.graph.outlets[name].drain()
             self._leave(name)
             self._reshare()
