@@ -163,6 +163,8 @@ class ReplacingGraph(SharedGraph):
         left, prior = outlet.drain(), self.handovers.get(name)
         former = outlet.producer if prior is None else prior.inputs[0].producer
         outlet.cut()
+        if prior is not None:  # what was said of times before that is out
+            split = max(split, _operator(prior).spoken_from)
         made = self._handover(name, old, new, split, outlet.register)
         self.join(former, made, OLD)
         self.join(root, made, NEW)

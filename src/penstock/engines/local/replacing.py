@@ -306,6 +306,17 @@ def cannot_replace(name: str, endless: Endless) -> StreamError:
     )
 
 
+def other_columns(name: str, differences: list[str]) -> StreamError:
+    """A query whose results have other columns than those that are being written."""
+    return StreamError(
+        "The new query gives other columns, and whoever takes the results knows the old ones.",
+        where=f"query {name}",
+        got="; ".join(differences)[:400],
+        hint="give the columns the names, types and order that they had, say mapping={'new name': 'old name'}, "
+        "or add it as a query of its own and remove this one",
+    )
+
+
 def check_running(frontier: Iterable[int], name: str) -> None:
     """Streams that have all ended bring nothing for a new plan."""
     bounds = list(frontier)
