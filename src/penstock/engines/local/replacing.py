@@ -196,12 +196,14 @@ class Replacements:
         """Results are about to be taken: what has waited comes out; a new plan that has failed is given up."""
         graph = self.host.graph
         for name, made in list(self.under_way.items()):
-            failure = graph.failure(name)
-            if failure is None:
+            failed = graph.failure(name)
+            if failed is None:
                 continue
-            if graph.phase(name) is Phase.BOTH and not graph.is_begun(name):
-                self._undo(made, "failed", failure)
-            else:
+            node, failure = failed
+            if graph.phase(name) is not Phase.BOTH or graph.is_begun(name):
+                raise failure
+            self._undo(made, "failed", failure)
+            if node in graph.nodes:  # somebody else takes from it too, and would lack what it did not give
                 raise failure
         graph.let_new_out()
 
