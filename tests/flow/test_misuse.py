@@ -152,6 +152,12 @@ RIGHT: dict[str, dict[str, Any]] = {
     "FlowRun.share": {"weights": {"q": 2}},
     "FlowRun.cut_off": {"name": "q"},
     "FlowRun.punctuate": {"stream": "s", "bound": 5},
+    "FlowRun.replace": {"name": "q", "sql": "SELECT t, k FROM s WHERE t > 1"},
+    "FlowRun.can_replace": {"name": "q", "sql": "SELECT t, k FROM s WHERE t > 1"},
+    "LocalRun.replace": {"sql": "SELECT t, k FROM s WHERE t > 1"},
+    "LocalRun.can_replace": {"sql": "SELECT t, k FROM s WHERE t > 1"},
+    "LocalExecution.replace": {"plan": query().plan},
+    "LocalExecution.can_replace": {"plan": query().plan},
     "LocalExecution.tick": {"now": 5},
     "LocalQuery.start": {"sink": []},
     "LocalExecution.burst": {"stream": "s", "batches": []},
@@ -173,6 +179,8 @@ RIGHT: dict[str, dict[str, Any]] = {
 }
 WITHOUT_A_KEY = ("read", "staleness")
 """Of runs whose results have no update key, which is told."""
+WHILE_IT_RUNS = ("LocalRun.replace", "LocalExecution.abandon")
+"""What a run that has come to its end refuses, and what takes back what nobody has begun."""
 GIVEN = {"Query", "Run", "RunProgress"}
 """Types of what others give; nobody makes one by hand."""
 OPTIONS = {"properties", "algorithm", "policy", "lag", "driver", "away", "on_divergence"}
@@ -256,7 +264,7 @@ def test_a_wrong_argument_is_told(
 def test_what_is_right_is_right() -> None:
     """Otherwise every case above would be refused for another reason than its own."""
     for name, function, bound in callables():
-        if name != "Flow.watermarked" and not name.endswith(WITHOUT_A_KEY):
+        if name not in ("Flow.watermarked", *WHILE_IT_RUNS) and not name.endswith(WITHOUT_A_KEY):
             called(name, function, bound, RIGHT.get(name, {}))
     with pytest.raises(StreamError, match="Only Spark has a watermark"):
         flow().watermarked("s")

@@ -443,6 +443,26 @@ def test_a_new_query_that_fails_before_the_split_is_given_up(differs_from: int, 
         assert made.status == "done"
 
 
+def test_a_failure_is_the_runs_if_another_query_has_come_to_share_it() -> None:
+    one, other = Drifting("s", 30), Drifting("t", 30)
+    flow = pk.Flow()
+    for source in (one, other):
+        flow.stream(source.name, source, time="ts", schema=S)
+    flow.merge("m", ["s", "t"], key=["k"], on_divergence="stop")
+    run = flow.start({flow.query(OLD, name="q"): []})
+    one.add(0, 17)
+    run.process_available()
+    merged = NEW.replace("FROM s", "FROM m")
+    made = run.replace("q", merged)
+    run.add(flow.query(merged, name="same"), [])
+    for source in (one, other):
+        source.add(17, 120)
+        source.items.append(pk.END)
+    with pytest.raises(PenstockError, match="not replicas"):
+        run.wait(30)
+    assert made.status == "failed"
+
+
 def test_functions_and_async_sinks_take_both() -> None:
     async def main() -> list[Any]:
         tap, got = Tap(), []

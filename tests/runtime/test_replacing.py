@@ -318,6 +318,22 @@ def test_so_is_one_that_runs_by_itself(
     played.check()
 
 
+def test_at_once_does_not_reach_behind_the_last_split() -> None:
+    """The plan that speaks reads a stream that is behind: of times before its split the one before it has spoken."""
+    played = Played(ROWS[1])
+    played.feed([("s", t, 0, 1) for t in range(30)], "rows")
+    played.run.add({"u": played.flow.query("SELECT ts FROM u").plan})
+    played.replace(ROWS[3])  # of u alone
+    played.feed([("s", 60, 0, 1)], "rows")
+    assert played.generations[-1].split == 30
+    assert not played.run.replacements.under_way
+    played.replace(ROWS[3].replace("k < 2", "k < 3"))
+    assert played.generations[-1].split is None
+    played.feed([("u", t, 0, 1) for t in range(10, 50)], "rows")
+    played.check()
+    assert len([e for e in tdb_of(played.taken) if e[1] < 30]) == 30
+
+
 GROUPS = (
     "SELECT k, sum(v) AS n [RANGE 10, SLIDE 5, WA ts] FROM s GROUP BY k",
     "SELECT k, count(*) AS n [RANGE 14, SLIDE 7, WA ts] FROM s WHERE v > 0 GROUP BY k",

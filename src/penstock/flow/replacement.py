@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engines.local.replacing import Migration, Moment, Prospect
-from penstock.errors import PenstockError, StreamError, reason_of
+from penstock.errors import PenstockError, reason_of
 from penstock.flow.run_progress import shown
 from penstock.model.time import Domain, show_span
 from penstock.plan.reach import Endless
@@ -200,14 +200,3 @@ class Replacement:
         when = "at once" if self.at_once else f"at {self.split}"
         why = "" if self.exception is None else f": {reason_of(self.exception)}"
         return f"<replacement of {self.query} {when}: {self.status}{why}>"
-
-
-def other_columns(name: str, differences: list[str]) -> StreamError:
-    """A query whose results have other columns than those that are being written."""
-    return StreamError(
-        "The new query gives other columns, and whoever takes the results knows the old ones.",
-        where=f"query {name}",
-        got="; ".join(differences)[:400],
-        hint="give the columns the names, types and order that they had, say mapping={'new name': 'old name'}, "
-        "or add it as a query of its own and remove this one",
-    )

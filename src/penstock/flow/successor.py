@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.engines.local.replacing import other_columns
 from penstock.errors import QueryError, StreamError
 from penstock.flow.local import LocalQuery
-from penstock.flow.replacement import other_columns
 from penstock.io.elements import LocalSource
 from penstock.plan.node import Node
 from penstock.plan.nodes import Source

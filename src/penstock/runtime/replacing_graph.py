@@ -47,13 +47,16 @@ from penstock.runtime.builder import Builder
 from penstock.runtime.graph_node import GraphNode
 from penstock.runtime.shared_graph import SharedGraph
 
+Failures = list[tuple[GraphNode, Exception]]
+"""Operators, and the errors that they have raised."""
+
 
 @dataclass(eq=False)
 class TrialNode(GraphNode):
     """An operator of a new plan; while it is on trial its errors are noted and end nothing."""
 
-    failures: list[Exception] | None = None
-    """What went wrong; None if it is not on trial any more."""
+    failures: Failures | None = None
+    """What went wrong in the new plan; None if it is not on trial any more."""
 
     def take_in(self, port: int, element: Given) -> Outputs:
         """Give the operator an element of an input."""
@@ -61,13 +64,13 @@ class TrialNode(GraphNode):
             return super().take_in(port, element)
         return self._tried(port, element, self.failures)
 
-    def _tried(self, port: int, element: Given, failures: list[Exception]) -> Iterator[Output]:
+    def _tried(self, port: int, element: Given, failures: Failures) -> Iterator[Output]:
         if failures:
             return  # what comes of it is not asked for any more
         try:
             yield from super().take_in(port, element)
         except Exception as error:
-            failures.append(error)
+            failures.append((self, error))
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class ReplacingGraph(SharedGraph):
         super().__init__(builder)
         self.handovers: dict[str, GraphNode] = {}
         """Where a query is handed over, or was and the new plan has not promised as much yet."""
-        self._trials: dict[str, list[Exception]] = {}
+        self._trials: dict[str, Failures] = {}
 
     # When
 
@@ -148,7 +151,7 @@ class ReplacingGraph(SharedGraph):
         before = set(self.nodes)
         outlet = self.outlets[name]
         self._families.want(new.walk())
-        failures: list[Exception] = []
+        failures: Failures = []
         self.node_kind = TrialNode
         try:
             root = self._grown(new)
@@ -161,6 +164,8 @@ class ReplacingGraph(SharedGraph):
         left, prior = outlet.drain(), self.handovers.get(name)
         former = outlet.producer if prior is None else prior.inputs[0].producer
         outlet.cut()
+        if prior is not None:  # what was said of times before that is out
+            split = max(split, _operator(prior).spoken_from)
         made = self._handover(name, old, new, split, outlet.register)
         self.join(former, made, OLD)
         self.join(root, made, NEW)
@@ -211,8 +216,8 @@ class ReplacingGraph(SharedGraph):
         """Whether results of the new plan are out."""
         return _operator(self.handovers[name]).has_begun
 
-    def failure(self, name: str) -> Exception | None:
-        """What went wrong in the new plan."""
+    def failure(self, name: str) -> tuple[GraphNode, Exception] | None:
+        """What went wrong in the new plan, and in which operator."""
         failures = self._trials.get(name)
         return failures[0] if failures else None
 
@@ -314,7 +319,8 @@ class ReplacingGraph(SharedGraph):
             self.join(root, made, port)
         self.outlets[name] = Outlet(made, name)
         if len(own) > 1:
-            failures = self._trials[name] = []
+            failures: Failures = []
+            self._trials[name] = failures
             others = [arc.producer for each in self.outlets.values() for arc in each.producer.inputs]
             elsewhere = self._below([own[OLD], *(root for root in others if root is not own[NEW])])
             for node in self._below([own[NEW]]) - elsewhere:

@@ -97,7 +97,7 @@ class LocalExecution(Hosting[Batch | Punctuation]):
     def can_replace(self, plan: Node) -> Prospect:
         """What it would be to replace the query by another plan of the same columns and streams now."""
         with self._alone():
-            return self._adopted().prospect(plan)[1]
+            return self._adopted().prospect(plan)[2]
 
     def replace(self, plan: Node) -> Migration:
         """Replace the query by another plan of the same columns and streams: old results, then new ones."""

@@ -196,12 +196,14 @@ class Replacements:
         """Results are about to be taken: what has waited comes out; a new plan that has failed is given up."""
         graph = self.host.graph
         for name, made in list(self.under_way.items()):
-            failure = graph.failure(name)
-            if failure is None:
+            failed = graph.failure(name)
+            if failed is None:
                 continue
-            if graph.phase(name) is Phase.BOTH and not graph.is_begun(name):
-                self._undo(made, "failed", failure)
-            else:
+            node, failure = failed
+            if graph.phase(name) is not Phase.BOTH or graph.is_begun(name):
+                raise failure
+            self._undo(made, "failed", failure)
+            if node in graph.nodes:  # somebody else takes from it too, and would lack what it did not give
                 raise failure
         graph.let_new_out()
 
@@ -303,6 +305,17 @@ def cannot_replace(name: str, endless: Endless) -> StreamError:
         where=f"query {name}",
         got=str(endless),
         hint=endless.instead,
+    )
+
+
+def other_columns(name: str, differences: list[str]) -> StreamError:
+    """A query whose results have other columns than those that are being written."""
+    return StreamError(
+        "The new query gives other columns, and whoever takes the results knows the old ones.",
+        where=f"query {name}",
+        got="; ".join(differences)[:400],
+        hint="give the columns the names, types and order that they had, say mapping={'new name': 'old name'}, "
+        "or add it as a query of its own and remove this one",
     )
 
 

@@ -10,7 +10,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.engines.base import check
-from penstock.engines.local.replacing import Migration, Prospect, Replacements, cannot_replace, check_running
+from penstock.engines.local.replacing import (
+    Migration,
+    Prospect,
+    Replacements,
+    cannot_replace,
+    check_running,
+    other_columns,
+)
 from penstock.engines.local.support import SUPPORT
 from penstock.errors import StreamError, UnsupportedError
 from penstock.model.accounts import Counts
@@ -19,6 +26,7 @@ from penstock.plan.nodes import Conflate, Node, Source
 from penstock.plan.physical import Physical
 from penstock.plan.planner import in_process
 from penstock.plan.reach import Endless
+from penstock.plan.same_columns import differences, fitted
 from penstock.runtime.adopted_graph import AdoptedGraph
 from penstock.runtime.graph import QueryGraph
 
@@ -55,8 +63,16 @@ class ReplacingAlone:
         """The plan that speaks."""
         return self.plans[self.name], self.planned[self.name]
 
-    def prospect(self, plan: Node) -> tuple[Physical, Prospect]:
-        """What it would be to replace the query."""
+    def prospect(self, plan: Node) -> tuple[Node, Physical, Prospect]:
+        """What it would be to replace the query: the plan with its columns, how it runs, and from when on."""
+        if not isinstance(plan, Node):
+            raise StreamError(
+                "A plan is expected.", where=f"query {self.name}", got=repr(plan)[:200], hint="query.plan"
+            )
+        found = differences(self.host.plan, plan)
+        if found:
+            raise other_columns(self.name, found)
+        plan = fitted(self.host.plan, plan)
         check(plan, "in-process", SUPPORT)
         planned = in_process(plan, self.host.builder.catalog)
         if any(isinstance(node, Conflate) for node in plan.walk()) or not planned.node.properties.insert_only:
@@ -78,11 +94,11 @@ class ReplacingAlone:
                 hint="wait until that has come to its end, or abandon() it",
             )
         check_running([self._entrance(stream).reached() for stream in self.host.streams], self.name)
-        return planned, self.replacements.prospect(self.name, plan, planned)
+        return plan, planned, self.replacements.prospect(self.name, plan, planned)
 
     def replace(self, plan: Node) -> Migration:
         """Let another plan take over."""
-        planned, prospect = self.prospect(plan)
+        plan, planned, prospect = self.prospect(plan)
         if prospect.endless is not None:
             raise cannot_replace(self.name, prospect.endless)
         return self.replacements.begin(self.name, plan, planned, prospect)
