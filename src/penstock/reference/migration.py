@@ -73,10 +73,9 @@ class Migration:
         return plan.at(self._streams(self.arrivals), instant)
 
     def instants(self) -> range:
-        """All that anything can be seen at, or that the split is at."""
+        """All that anything can be seen at."""
         reaches = [plan.reach(port) or 0 for plan in (self.old, self.new) for port in range(self.ports)]
-        seen = instants([event for _, event in self.arrivals], reach=max(reaches, default=0))
-        return range(min(seen.start, self.split), max(seen.stop, self.split + 1)) if seen else seen
+        return instants([event for _, event in self.arrivals], reach=max(reaches, default=0))
 
     def first_split(self) -> int | None:
         """The first instant from which on nothing matters to the new plan that came before it; None if any will do."""
