@@ -1,4 +1,4 @@
-"""Plans are replaced at random moments, over streams in any order: every snapshot is that of the plan whose turn it is."""
+"""Plans are replaced at random moments, over streams in any order: a snapshot is that of the plan whose turn it is."""
 
 from __future__ import annotations
 

@@ -73,4 +73,3 @@ class Held:
             start, end, payload, generation = event
             held.add(tuple(key), Event(start, end, tuple(payload), generation), until)
         return held
-

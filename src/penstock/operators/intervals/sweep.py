@@ -85,7 +85,7 @@ class Sweep(Progressing):
             of_key = edges[key]
             final += self._swept(key, of_key, bound)
             if of_key.changes:
-                reached = min(reached, min(of_key.changes))
+                reached = min(reached, *of_key.changes)
             else:
                 del edges[key]
         self.pages.put(PAGE, edges)

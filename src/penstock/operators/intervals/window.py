@@ -23,8 +23,10 @@ class IntervalWindow(Stateless):
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """An event for each instant."""
-        yield self.layout.batch([
-            event._replace(start=instant, end=instant + 1 + self.size)
-            for event in self.layout.events(batch)
-            for instant in range(event.start, event.end)
-        ])
+        yield self.layout.batch(
+            [
+                event._replace(start=instant, end=instant + 1 + self.size)
+                for event in self.layout.events(batch)
+                for instant in range(event.start, event.end)
+            ]
+        )

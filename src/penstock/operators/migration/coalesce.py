@@ -167,6 +167,12 @@ class CoalesceOperator(Operator):
         """Whether anything is held, or may still be joined."""
         return not self._waiting().is_empty
 
+    def results_waiting(self) -> int:
+        """How many results are held."""
+        waiting = self._waiting()
+        halves = waiting.news.values() if self.revises else (*waiting.olds.values(), *waiting.news.values())
+        return len(waiting.ready) + sum(map(len, halves))
+
     def _reached(self, waiting: Waiting) -> int:
         """What is promised of all that is still to come."""
         old, new = self._bounds()

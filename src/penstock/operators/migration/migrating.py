@@ -68,7 +68,9 @@ class Migrating(Operator):
         """`inputs` are the schemas of the ports; whether the consumer takes revisions, and whether it needs order."""
         super().__init__(box.schema)
         if revises and ordered:
-            raise PlanError("Results that are revised have no order to keep.", hint="revises or ordered, one of the two")
+            raise PlanError(
+                "Results that are revised have no order to keep.", hint="revises or ordered, one of the two"
+            )
         self.box, self.inputs, self.ports = box, list(inputs), len(inputs)
         self.revises, self.ordered = revises, ordered
         self.beside: Beside | None = None
@@ -211,7 +213,7 @@ class Migrating(Operator):
         self.beside = Beside(
             box, split, way,
             [way.to_old(schema, split) for schema in self.inputs],
-            [way.to_new(schema, split) for schema in self.inputs],
+            [way.to_new(schema, split, port) for port, schema in enumerate(self.inputs)],
             way.from_old(self.schema, split), way.from_new(self.schema, split),
             way.union(self.schema, split, revises=self.revises, ordered=self.ordered),
         )  # fmt: skip

@@ -5,10 +5,10 @@ that start at T or later, whole: `BeforeSplit` and `FromSplit` that do not clip,
 how far both have come and, if it must, keeps order.
 
 It holds only where a result starts when the last of its parts does, and for plans that are equivalent: selection,
-projection, union, join. Anything else cuts or joins lives where other events begin and end, so the two plans, of which
-one has not seen all of the past, do not agree on starts. With a:[0, 10), b:[7, 12) and T = 5, counting gives 1 on
-[0, 7), 2 on [7, 10), 1 on [10, 12); a new plan that begins before b knows nothing of a, and says 1 on [7, 12). The old
-one is no longer given b, so it says 1 on [0, 10): together 2 on [7, 10), by luck, as two rows. See the tests.
+projection, union, join. Anything else cuts or joins lives where other events begin and end. With a:[0, 10), b:[7, 12)
+and T = 5, counting gives 1 on [0, 7), 2 on [7, 10) and 1 on [10, 12). The old plan, which is not given b, says 1 on
+[0, 10), which is kept as it starts before T; the new one says 2 on [7, 10): there are two counts at 7. `is_valid_for`
+asks the operators of a plan.
 
 The paper clips what it gives the new plan and drops results that start at T, for which T must lie between two ticks: an
 event that really starts at T = 10, a:[10, 20), meets b:[5, 15) in ab:[10, 15), which is dropped though nobody else has
@@ -69,6 +69,10 @@ class HandOver(Progressing):
     def is_waiting(self) -> bool:
         """Whether anything is held."""
         return bool(self._held())
+
+    def results_waiting(self) -> int:
+        """How many results are held."""
+        return sum(len(batch) for batch in self._held())
 
     def _held(self) -> Iterable[Batch]:
         found: list[Batch] | None = self.pages.get(HELD)

@@ -1,14 +1,15 @@
 """The forms of GenMig: what is put before and behind the two boxes.
 
-| way | the old plan is given | the new plan is given | results | for |
-|---|---|---|---|---|
-| `SPLIT` | what is before T | what is from T on | joined at T | windows below the plans |
-| `CUT` | what starts before T, whole | everything | cut at T and joined there | any plans, also different ones |
-| `REFERENCE_POINT` | what starts before T, whole | everything | by their starts | equivalent plans, results that start with the last part |
+| way | the old plan is given | the new plan is given | results |
+|---|---|---|---|
+| `SPLIT` | what is before T | what is from T on | joined at T |
+| `CUT` | what starts before T, whole | everything | cut at T and joined there |
+| `REFERENCE_POINT` | what starts before T, whole | everything | by their starts |
 
 `SPLIT` is the paper's: neither plan looks at an instant that the other answers for. What it is given has its lives
 already: a window *inside* of a plan would be asked about events that the plan was never given. `CUT` gives both plans
-whole events, so windows may be inside, and differ; both plans then work on everything until the old one is done.
+whole events, so windows may be inside, and differ; both plans then work on everything until the old one is done. The
+reference point is for equivalent plans whose results start with the last of their parts.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ class Way:
         return self.clips_inputs or self.clips_results
 
     def to_old(self, schema: Schema, split: int) -> Operator:
-        """Before each input of the old plan."""
+        """Before an input of the old plan."""
         return BeforeSplit(schema, split, clips=self.clips_inputs)
 
-    def to_new(self, schema: Schema, split: int) -> Operator | None:
-        """Before each input of the new plan."""
+    def to_new(self, schema: Schema, split: int, port: int) -> Operator | None:
+        """Before an input of the new plan."""
         return FromSplit(schema, split) if self.clips_inputs else None
 
     def from_old(self, schema: Schema, split: int) -> Operator | None:
