@@ -13,10 +13,12 @@ from penstock.model.elements import Insert
 from penstock.model.tdb import TDB
 from penstock.model.time import END_OF_TIME
 from penstock.operators.intervals.least import Progressing
+from penstock.operators.migration.migrating import Migrating
 from penstock.operators.migration.ways import CUT, REFERENCE_POINT, SPLIT, WAYS, Way
+from penstock.operators.state import MemoryPages, seal, unseal
 from penstock.reference.snapshot_plans import Count, Distinct, Input, Join, SnapshotPlan, Union, Window
 from penstock.testing.asserts import assert_sound
-from penstock.testing.boxes import events_of, numbers, starts_of
+from penstock.testing.boxes import Builder, events_of, numbers, starts_of
 from penstock.testing.migrations import Play
 from penstock.testing.snapshot_plans import Said, Step, arrivals, columns, plans, rewritten
 
@@ -133,17 +135,34 @@ def test_the_old_plans_memory_is_freed_when_it_is_over(data: st.DataObject, step
     assert not play.running.is_migrating
 
 
-@given(data=st.data(), steps=arrivals(INPUTS))
-def test_a_migration_can_be_kept_at_any_moment(data: st.DataObject, steps: list[Step]) -> None:
+@given(data=st.data(), steps=arrivals(INPUTS), revises=st.booleans())
+def test_a_migration_can_be_kept_at_any_moment(data: st.DataObject, steps: list[Step], revises: bool) -> None:
     old = data.draw(plans(INPUTS))
     new = data.draw(rewritten(old, INPUTS))
     cut = data.draw(st.integers(0, len(steps)))
     again = data.draw(st.integers(cut, len(steps)))
-    play = Play(SCHEMAS, old).feed(steps[:cut])
+    play = Play(SCHEMAS, old, revises=revises).feed(steps[:cut])
     play.replace(new)
     play.feed(steps[cut:again])
-    play.running = pickle.loads(pickle.dumps(play.running))
+    if data.draw(st.booleans()):
+        play.running = pickle.loads(pickle.dumps(play.running))
+    else:
+        play.running = from_bytes(play, new)
     assert_right(play.feed(steps[again:]))
+
+
+def from_bytes(play: Play, new: SnapshotPlan) -> Migrating:
+    """The same, from what is kept of it, with boxes made anew."""
+    before, builder = play.running, Builder(SCHEMAS)
+    pages = {key: before.pages.get(key) for key in list(before.pages.keys())}
+    kept = {key: seal(before, key, page, "it") for key, page in pages.items()}
+    generation = before.generation
+    box = builder.box(play.plan if generation == 1 else new)
+    after = Migrating(box, SCHEMAS, revises=play.revises, generation=generation)
+    if "split" in kept:
+        after.go_on(builder.box(new), pages["split"])
+    after.attach(MemoryPages({key: unseal(after, key, page, "it") for key, page in kept.items()}))
+    return after
 
 
 # By hand
@@ -201,6 +220,17 @@ def test_an_input_that_says_nothing_of_rows_delays_nothing() -> None:
     assert play.running.is_migrating
     play.feed([Said(1, 5)])
     assert not play.running.is_migrating
+
+
+def test_outputs_of_one_plan_have_one_split() -> None:
+    """A plan with two outputs, its pairs and their number: a coalesce behind each, and the T of both."""
+    pairs, counted = two(PAIRS), two(Count(PAIRS, ()))
+    before: list[Step] = [(0, ((1,), 0, 6)), (1, ((1,), 2, 9)), Said(0, 4), Said(1, 4)]
+    after: list[Step] = [(1, ((1,), 5, 20)), (0, ((1,), 8, 14)), Said(0, END_OF_TIME), Said(1, END_OF_TIME)]
+    for play, new in ((pairs, PAIRS), (counted, Count(PAIRS, ()))):
+        play.feed(before)
+        play.replace(new, split=10)
+        assert_right(play.feed(after))
 
 
 def test_one_at_a_time() -> None:

@@ -10,9 +10,10 @@ says nothing neither delays the start nor is waited for: T is that of the others
 
 Promises stay sound and are never repeated: what comes out of two boxes passes the last bound that was told.
 
-State: the page of the migration, which says whether one is under way, and the pages of both boxes and of what is around
-them, under the number of their generation. The boxes themselves are configuration: whoever goes on from pages gives the
-ones that they are of.
+State: how far the inputs have come, what was seen, the generation and, while a migration is under way, its T; and the
+pages of both boxes, under the number of their generation, and of what is around them. The boxes themselves are
+configuration: whoever goes on from pages makes this with the box and generation that they are of, and says `go_on` if
+there is a T.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from penstock.operators.migration.reference_point import is_valid_for
 from penstock.operators.migration.split_time import Seen, after_results, by_ends, by_starts
 from penstock.operators.migration.ways import REFERENCE_POINT, SPLIT, Way
 from penstock.operators.operator import BoundMemory, Operator, Output, Outputs
-from penstock.operators.state import Pages
+from penstock.operators.state import Pages, open_page, plain_page
 
 
 @dataclass
@@ -64,8 +65,19 @@ class Migrating(Operator):
 
     kind = "migrating"
 
-    def __init__(self, box: Box, inputs: Sequence[Schema], *, revises: bool = False, ordered: bool = False) -> None:
-        """`inputs` are the schemas of the ports; whether the consumer takes revisions, and whether it needs order."""
+    def __init__(
+        self,
+        box: Box,
+        inputs: Sequence[Schema],
+        *,
+        revises: bool = False,
+        ordered: bool = False,
+        generation: int = 1,
+    ) -> None:
+        """`inputs` are the schemas of the ports; whether the consumer takes revisions, and whether it needs order.
+
+        `generation` is how many boxes there were, with this one, where it goes on from pages.
+        """
         super().__init__(box.schema)
         if revises and ordered:
             raise PlanError(
@@ -74,7 +86,7 @@ class Migrating(Operator):
         self.box, self.inputs, self.ports = box, list(inputs), len(inputs)
         self.revises, self.ordered = revises, ordered
         self.beside: Beside | None = None
-        self.generation = 1
+        self.generation = generation
         self.passed_on = BoundMemory()
         self.attach(self.pages)
 
@@ -196,6 +208,7 @@ class Migrating(Operator):
             )
         at = self.can_split(reaches, lifetime=lifetime, way=way) if split is None else split
         self._put_beside(box, at, way)
+        self.pages.put("split", at)
         return [*self._out(self._taken_back()), *self._begun()]
 
     def _taken_back(self) -> Outputs:
@@ -209,6 +222,10 @@ class Migrating(Operator):
             beside.union.put_out([(start, row) for start, _, row in events if start < split])
             yield taken_back(self.schema, events, split)
 
+    def go_on(self, box: Box, split: int, way: Way = SPLIT) -> None:
+        """A migration was under way in the pages that this is given next: to this box, with this T."""
+        self._put_beside(box, split, way)
+
     def _put_beside(self, box: Box, split: int, way: Way) -> None:
         self.beside = Beside(
             box, split, way,
@@ -218,7 +235,6 @@ class Migrating(Operator):
             way.union(self.schema, split, revises=self.revises, ordered=self.ordered),
         )  # fmt: skip
         self.attach(self.pages)
-        self.pages.put("split", split)
 
     def _begun(self) -> Outputs:
         """Both boxes are told how far the inputs have come, and of the results what was promised of them."""
@@ -294,6 +310,32 @@ class Migrating(Operator):
     def _bounds(self) -> list[int]:
         found: list[int] | None = self.pages.get("bounds")
         return [MIN_TICK] * self.ports if found is None else list(found)
+
+    def to_plain(self, key: str, page: Any) -> Any:
+        """As whoever has the page does."""
+        name, _, own = key.partition("/")
+        if own:
+            operator = self._named(name)
+            return [operator.kind, operator.version, plain_page(operator, own, page, self.kind)]
+        if isinstance(page, Seen):
+            return [page.starts, page.ends, page.result_end]
+        return page.to_plain() if isinstance(page, LiveResults) else page
+
+    def from_plain(self, key: str, data: Any, version: int) -> Any:
+        """The other way."""
+        name, _, own = key.partition("/")
+        if own:
+            kind, of_operator, plain = data
+            return open_page(self._named(name), own, kind, of_operator, plain, where=self.kind)
+        if key == "seen":
+            return Seen(*data)
+        return LiveResults.from_plain(data) if key == "live" else data
+
+    def _named(self, name: str) -> Operator:
+        """Whose pages begin with a name."""
+        beside = self.beside
+        around = {} if beside is None else {**dict(beside.operators()), f"box{self.generation + 1}": beside.box}
+        return {f"box{self.generation}": self.box, **around}[name]
 
     def _is(self, word: str) -> bool:
         return bool(self.pages.get(word))
