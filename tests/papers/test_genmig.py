@@ -10,7 +10,7 @@ from penstock.errors import InternalError, StreamError
 from penstock.papers import genmig
 from penstock.papers.genmig import figure_2, figure_4, figure_5, figure_6, join_runs
 from penstock.papers.genmig.figure_4 import Seen, row_of
-from penstock.papers.genmig.join_runs import CONTENDERS, COALESCE, POINT, TRACK, EqualAt, Results, Setting
+from penstock.papers.genmig.join_runs import COALESCE, CONTENDERS, POINT, TRACK, EqualAt, Results, Setting
 
 SMALL = Setting(200)
 
