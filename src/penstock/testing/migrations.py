@@ -53,7 +53,7 @@ class Play:
     def replace(self, plan: SnapshotPlan, *, way: Way = SPLIT, split: int | None = None) -> int:
         """Put another plan in place; T."""
         reach = reaches(plan, len(self.schemas))
-        at = self.running.can_split(reach, way=way) if split is None else split
+        at = self.running.split_time(reach, way=way) if split is None else split
         self.outputs += self.running.replace(Builder(self.schemas).box(plan), reach, way=way, split=split)
         self.migrations.append((plan, at, len(self.arrivals)))
         return at

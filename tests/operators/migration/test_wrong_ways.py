@@ -201,7 +201,7 @@ def different_windows(case: Case, *, of_new: bool, size: int = 3) -> bool:
     ticks = [(port, (payload, vs, vs + 1)) for port, (payload, vs, _) in case.arrivals]
     old, new = (Join(Window(LEFT, n), Window(RIGHT, n), ((0, 0),)) for n in (size, 3 * size))
     play = Play(SCHEMAS, old).feed(ticks[: case.activation])
-    split = play.running.can_split([3 * size if of_new else size] * 2, way=CUT)
+    split = play.running.split_time([3 * size if of_new else size] * 2, way=CUT)
     play.replace(new, way=CUT, split=split)
     play.feed([*ticks[case.activation :], Said(0, END_OF_TIME), Said(1, END_OF_TIME)])
     oracle = play.oracle()

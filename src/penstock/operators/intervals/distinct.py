@@ -6,7 +6,7 @@ fills a gap comes out as the gap, and one that reaches over what is covered come
 earlier than its event, so bounds go on as they are. Pieces are not in order of start, whatever events are: one begins
 where what covers it ends, and so after the next event.
 
-State: what is covered, as stretches by payload, until the bound has passed their ends.
+State: what is covered, as stretches by payload, until the bound has passed their ends. A bound costs what is held.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.model.batch import Row
 from penstock.model.time import END_OF_TIME
+from penstock.model.values import canonical_row
 from penstock.operators.intervals.layout import Event
 
 
@@ -71,5 +72,5 @@ class Held:
         held = cls()
         for until, key, event in data:
             start, end, payload, generation = event
-            held.add(tuple(key), Event(start, end, tuple(payload), generation), until)
+            held.add(canonical_row(tuple(key)), Event(start, end, tuple(payload), generation), until)
         return held

@@ -27,7 +27,7 @@ from penstock.model.lives import Lives
 from penstock.model.schema import BIGINT, DataType, Field, Schema
 from penstock.model.time import END_OF_TIME
 from penstock.model.values import canonical_row
-from penstock.operators.intervals.layout import ENDS, START, interval_schema, key_of, payload_types
+from penstock.operators.intervals.layout import START, interval_schema, key_of, payload_types
 from penstock.operators.intervals.least import Progressing
 from penstock.operators.operator import Outputs
 
@@ -65,8 +65,8 @@ class InstantByInstant(Progressing):
     def process(self, port: int, batch: Batch) -> Outputs:
         """Hold what comes."""
         waiting: list[Change] = self.pages.get(WAITING) or []
-        waiting += [(at, port, canonical_row(payload), more) for *payload_, more, at in batch.rows  # type: ignore[misc]
-                    for payload in [tuple(payload_)]]  # fmt: skip
+        for *payload, more, at in batch.rows:
+            waiting.append((at, port, canonical_row(tuple(payload)), more))  # type: ignore[arg-type]
         self.pages.put(WAITING, waiting)
         return ()
 
@@ -264,9 +264,3 @@ class FromSigned(Progressing):
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
         return {canonical_row(tuple(payload)): starts for payload, starts in data} if key == HERE else data
-
-
-__all__ = [
-    "ENDS", "FromSigned", "InstantByInstant", "SignedCount", "SignedDistinct", "SignedJoin", "ToSigned",
-    "signed_schema", "signed_types",
-]  # fmt: skip

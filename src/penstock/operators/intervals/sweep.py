@@ -3,8 +3,8 @@
 Between two instants at which anything of a key begins or ends its numbers are the same: such a stretch is a result, or
 several. It is final when every input has promised that nothing begins before its end; where beginnings and ends cancel
 out there is no edge, so results are as long as they can be. What is held back holds back the bound: nothing comes that
-begins before the least start of a stretch that is not final. Results that become final together come in order of start,
-and none of them begins before one that came earlier did not: order is kept by that bound, not promised from row to row.
+begins before the least start of a stretch that is not final. Results that become final together come in order of start;
+those of a later bound may start before them, though no earlier than was promised.
 
 State: of each key the numbers before its first edge that is left, and how they change at each edge. A bound costs
 what is held.
@@ -22,6 +22,7 @@ from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME
+from penstock.model.values import canonical_row
 from penstock.operators.intervals.layout import Event, Layout
 from penstock.operators.intervals.least import Progressing
 from penstock.operators.operator import Outputs
@@ -142,7 +143,9 @@ class Sweep(Progressing):
         if key != PAGE:
             return data
         return {
-            tuple(k): Edges(tuple(level), {at: tuple(n) for at, n in changes.items()}, generations, moves)
+            canonical_row(tuple(k)): Edges(
+                tuple(level), {at: tuple(n) for at, n in changes.items()}, generations, moves
+            )
             for k, level, changes, generations, moves in data
         }
 

@@ -168,7 +168,7 @@ class Migrating(Operator):
 
     # Replacing
 
-    def can_split(self, reaches: Sequence[int | None], *, lifetime: int | None = None, way: Way = SPLIT) -> int:
+    def split_time(self, reaches: Sequence[int | None], *, lifetime: int | None = None, way: Way = SPLIT) -> int:
         """The split time that a migration would have now; the least of all times if there is nothing to wait for."""
         seen = self._seen()
         if not way.clips_results:  # neither plan's results are cut, so all that the old one knows is waited for
@@ -206,7 +206,7 @@ class Migrating(Operator):
                 got=", ".join(o.kind for o in (*self.box.operators(), *box.operators()) if not is_valid_for([o])),
                 hint="use split and coalesce",
             )
-        at = self.can_split(reaches, lifetime=lifetime, way=way) if split is None else split
+        at = self.split_time(reaches, lifetime=lifetime, way=way) if split is None else split
         self._put_beside(box, at, way)
         self.pages.put("split", at)
         return [*self._out(self._taken_back()), *self._begun()]
