@@ -153,6 +153,18 @@ def test_a_count_of_equal_neighbours_is_one() -> None:
     assert events_of(fed(box, [(0, ((1,), 0, 5)), (0, ((0,), 5, 9)), Said(0, 9)])) == TDB([((1,), 0, 9)])
 
 
+def test_a_count_goes_on_from_where_it_was_told() -> None:
+    """What ends at the bound and what begins there cancel out, but what came before is out already."""
+    #       0    1    2    3
+    # a     111111111111111
+    # b     1111111111
+    # c               11111      comes when all until 2 is out
+    box = Builder(SCHEMAS).box(Count(LEFT, ()))
+    first = fed(box, [(0, ((0,), 0, 3)), (0, ((0,), 0, 2)), Said(0, 2)])
+    assert events_of(first) == TDB([((2,), 0, 2)])
+    assert events_of(fed(box, [(0, ((1,), 2, 3)), Said(0, END_OF_TIME)])) == TDB([((2,), 2, 3)])
+
+
 def test_a_window_lets_every_instant_last() -> None:
     box = Builder(SCHEMAS).box(Window(LEFT, 10))
     assert events_of(fed(box, [(0, ((1,), 3, 4))])) == TDB([((1,), 3, 14)])

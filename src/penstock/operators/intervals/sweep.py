@@ -6,8 +6,8 @@ out there is no edge, so results are as long as they can be. What is held back h
 begins before the least start of a stretch that is not final. Results that become final together come in order of start;
 those of a later bound may start before them, though no earlier than was promised.
 
-State: of each key the numbers before its first edge that is left, and how they change at each edge. A bound costs
-what is held.
+State: of each key the numbers since the last edge that was passed, and how they change at each edge to come. A bound
+costs what is held.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Any
 
 from penstock.model.batch import Batch, Row
 from penstock.model.elements import Punctuation
 from penstock.model.schema import Schema
-from penstock.model.time import END_OF_TIME
+from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.model.values import canonical_row
 from penstock.operators.intervals.layout import Event, Layout
 from penstock.operators.intervals.least import Progressing
@@ -36,11 +35,31 @@ class Edges:
     """What is valid of one key."""
 
     level: Numbers
+    """Since `since`; what was before is out."""
+    since: int = MIN_TICK
     changes: dict[int, Numbers] = field(default_factory=dict)
+    """What changes later, by instant."""
     generations: dict[int, int] = field(default_factory=dict)
     """How much is valid of each generation; only the least is ever asked for."""
     moves: dict[int, dict[int, int]] = field(default_factory=dict)
     """How that changes, by instant."""
+
+    def ahead(self) -> list[int]:
+        """The instants at which something changes, in order; where as much begins as ends nothing does."""
+        for instant in [at for at, numbers in self.changes.items() if not any(numbers)]:
+            if not any(self.moves.get(instant, {}).values()):
+                del self.changes[instant]
+                self.moves.pop(instant, None)
+        return sorted(self.changes)
+
+    def go_to(self, instant: int) -> None:
+        """What changes there has changed."""
+        self.level = tuple(n + more for n, more in zip(self.level, self.changes.pop(instant), strict=True))
+        self.since = instant
+        for generation, more in self.moves.pop(instant, {}).items():
+            self.generations[generation] = self.generations.get(generation, 0) + more
+            if not self.generations[generation]:
+                del self.generations[generation]
 
 
 class Sweep(Progressing):
@@ -85,39 +104,25 @@ class Sweep(Progressing):
         for key in list(edges):
             of_key = edges[key]
             final += self._swept(key, of_key, bound)
-            if of_key.changes:
-                reached = min(reached, *of_key.changes)
-            else:
+            if not of_key.changes:
                 del edges[key]
+            elif any(of_key.level) and list(self.results(key, of_key.level)):
+                reached = min(reached, of_key.since)
         self.pages.put(PAGE, edges)
         if final:
             yield self.out.batch(sorted(final, key=lambda event: event.start))
         yield from self.told(reached)
 
     def _swept(self, key: Row, edges: Edges, bound: int) -> Iterable[Event]:
-        """The stretches of a key that end no later than a bound; their first edges are done with."""
-        instants = list(edges.changes)
-        ahead: list[int] = []
-        for instant in instants:
-            if any(edges.changes[instant]) or any(edges.moves.get(instant, {}).values()):
-                heappush(ahead, instant)
-            else:  # as much begins as ends
-                del edges.changes[instant]
-                edges.moves.pop(instant, None)
-        while ahead and (ahead[0] <= bound or bound == END_OF_TIME):
-            instant = heappop(ahead)
-            following = ahead[0] if ahead else None
-            numbers = tuple(n + more for n, more in zip(edges.level, edges.changes[instant], strict=True))
-            generations = _moved(edges.generations, edges.moves.get(instant, {}))
-            if following is not None and any(numbers):
-                if following > bound and bound != END_OF_TIME:
-                    return
-                oldest = min(generations, default=0)
-                for payload in self.results(key, numbers):
-                    yield Event(instant, following, payload, oldest)
-            edges.level, edges.generations = numbers, generations
-            del edges.changes[instant]
-            edges.moves.pop(instant, None)
+        """The stretches of a key that end no later than a bound; what changes until then has changed."""
+        for instant in edges.ahead():
+            if instant > bound and bound != END_OF_TIME:
+                return
+            if instant > edges.since and any(edges.level):
+                oldest = min(edges.generations, default=0)
+                for payload in self.results(key, edges.level):
+                    yield Event(edges.since, instant, payload, oldest)
+            edges.go_to(instant)
 
     def oldest_generation(self) -> int | None:
         """The least generation of what is valid or will be; None if nothing is held."""
@@ -136,20 +141,14 @@ class Sweep(Progressing):
         """A list for each key."""
         if key != PAGE:
             return page
-        return [[k, e.level, e.changes, e.generations, e.moves] for k, e in page.items()]
+        return [[k, e.level, e.since, e.changes, e.generations, e.moves] for k, e in page.items()]
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
         if key != PAGE:
             return data
-        return {
-            canonical_row(tuple(k)): Edges(
-                tuple(level), {at: tuple(n) for at, n in changes.items()}, generations, moves
-            )
-            for k, level, changes, generations, moves in data
-        }
-
-
-def _moved(before: dict[int, int], moves: dict[int, int]) -> dict[int, int]:
-    counted = {g: before.get(g, 0) + moves.get(g, 0) for g in {*before, *moves}}
-    return {g: n for g, n in counted.items() if n}
+        edges: dict[Row, Edges] = {}
+        for of_key, level, since, changes, generations, moves in data:
+            told = {at: tuple(numbers) for at, numbers in changes.items()}
+            edges[canonical_row(tuple(of_key))] = Edges(tuple(level), since, told, generations, moves)
+        return edges
