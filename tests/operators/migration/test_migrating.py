@@ -128,7 +128,7 @@ def test_the_old_plans_memory_is_freed_when_it_is_over(data: st.DataObject, step
     gone = play.running.box
     split = play.replace(new)
     play.feed([Said(port, max(split, 0)) for port in range(len(INPUTS))])
-    play.feed([Said(port, split + 1) for port in range(len(INPUTS))])
+    play.feed([Said(port, min(split + 1, END_OF_TIME)) for port in range(len(INPUTS))])
     assert [key for key in play.running.pages.keys() if key.startswith("box1/")] == []  # noqa: SIM118 - no mapping
     assert sum(each.values_held() for each in gone.operators() if isinstance(each, Progressing)) == 0
     assert {key.split("/")[0] for key in play.running.pages.keys() if "/" in key} <= {"box2"}  # noqa: SIM118
@@ -209,8 +209,16 @@ def test_where_nothing_was_seen_a_plan_is_replaced_at_once() -> None:
 
 def test_when_the_inputs_have_passed_the_split_a_plan_is_replaced_at_once() -> None:
     play = two(PAIRS).feed([(0, ((1,), 0, 4)), Said(0, 50), Said(1, 50)])
-    assert play.replace(TURNED) == 5
+    assert play.replace(TURNED) == 50, "nothing is said of what was promised already"
     assert not play.running.is_migrating
+
+
+def test_what_was_promised_holds_for_a_plan_that_reads_an_input_that_is_behind() -> None:
+    play = two(LEFT).feed([(0, ((1,), 0, 1)), Said(0, 20)])
+    assert play.replace(RIGHT, way=CUT) == 20
+    play.feed([(1, ((2,), 0, 30)), Said(0, END_OF_TIME), Said(1, END_OF_TIME)])
+    assert_right(play)
+    assert events_of(play.outputs) == TDB([((1,), 0, 1), ((2,), 20, 30)])
 
 
 def test_an_input_that_says_nothing_of_rows_delays_nothing() -> None:

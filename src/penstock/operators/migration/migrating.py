@@ -8,7 +8,8 @@ any more, what was put around the new box goes as well, and it runs alone. Nothi
 Where nothing was seen yet, or T has been passed by all inputs already, the old one is over at once. An input that
 says nothing neither delays the start nor is waited for: T is that of the others, and the end is a matter of promises.
 
-Promises stay sound and are never repeated: what comes out of two boxes passes the last bound that was told.
+Promises stay sound and are never repeated. T is no earlier than what was promised of the results: the new box may read
+an input that is behind those that the old one reads, and what it makes of it must not contradict that.
 
 State: how far the inputs have come, what was seen, the generation and, while a migration is under way, its T; and the
 pages of both boxes, under the number of their generation, and of what is around them. The boxes themselves are
@@ -174,11 +175,9 @@ class Migrating(Operator):
         if not way.clips_results:  # neither plan's results are cut, so all that the old one knows is waited for
             reaches = [reach or 0 for reach in reaches]
         split = by_ends(seen, reaches) if lifetime is None else by_starts(seen, lifetime, reaches)
-        if way.clips_results and self.revises:
-            split = max(self.passed_on.last(self.pages), MIN_TICK if split is None else split)
-        elif way.clips_results:
+        if way.clips_results and not self.revises:
             split = after_results(split, seen)
-        return MIN_TICK if split is None else split
+        return max(self.passed_on.last(self.pages), MIN_TICK if split is None else split)
 
     def replace(
         self,

@@ -11,8 +11,8 @@ One more, so that nothing of what the old plan knows ends at T: whatever its res
 other half. An input of which nothing was seen has nothing to say, so it delays nothing. Where nothing was seen at all
 there is no T to wait for. It is the new plan's reach that counts, not the old one's, whose results are cut.
 
-Results that are out cannot be cut for a consumer that takes no revisions. Where the plans differ, T is then no earlier
-than the greatest end of a result.
+Nor is T earlier than what was promised of the results. Results that are out cannot be cut for a consumer that takes no
+revisions: where the plans differ, T is then no earlier than the greatest end of a result.
 """
 
 from __future__ import annotations
