@@ -50,6 +50,7 @@ papers: .venv/.installed-bench ## Run the experiments of the papers and write th
 	@$(BIN)/penstock papers window-queries --save benchmarks/results $(ARGS)
 	@$(BIN)/penstock papers upstream --save benchmarks/results $(ARGS)
 	@$(BIN)/penstock papers stream-mill --save benchmarks/results $(ARGS)
+	@$(BIN)/penstock papers genmig --save benchmarks/results $(ARGS)
 	@$(MAKE) --no-print-directory figures
 
 bench-peers: java ## Install the other engines that the benchmarks compare with, each in an environment of its own

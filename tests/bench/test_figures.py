@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.figures import PAGES, RESULTS, refreshed, saved
+from penstock.bench.figures import PAGES, RESULTS, refreshed, rows_table, saved
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,3 +35,7 @@ def test_a_table_is_written_between_its_marks_and_nowhere_else() -> None:
         "before\n<!-- figures: claims -->\n| | measured | bar | |\n|---|---|---|---|\n"
         "| x | 12.3 | at least 10 | holds |\n<!-- end -->\nafter\n"
     )
+
+
+def test_what_is_for_plots_is_in_no_table() -> None:
+    assert rows_table([{"way": "a", "n": 1, "series": [1, 2]}]).splitlines()[0] == "| way | n |"

@@ -98,6 +98,7 @@ def test_what_a_user_gets_wrong_is_told(
         (["upstream", "--clock", "sun"], ["There is no such clock", "sun", "simulated, wall"]),
         (["upstream", "--figure", "15"], ["There is no such figure", "15", "sharing"]),
         (["stream-mill", "--figure", "13"], ["There is no such figure", "13", "14a, 14b, 15, 16, batches"]),
+        (["genmig", "--figure", "3"], ["There is no such figure", "3", "2, 4, 5, 6"]),
     ],
     ids=lambda v: " ".join(v)[:40],
 )

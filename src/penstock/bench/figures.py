@@ -22,11 +22,12 @@ PAGES = tuple(
     for page in (
         "README.md", "docs/performance.md", "docs/nexmark.md", "docs/scale.md", "docs/papers/lmerge.md",
         "docs/papers/window-queries.md", "docs/papers/upstream.md", "docs/papers/stream-mill.md",
+        "docs/papers/genmig.md",
     )
 )  # fmt: skip
 BENCHES = ("windows", "latency", "memory", "queries")
 """Those whose claims the README makes; others have their claims beside their tables."""
-BY_NAME = ("upstream-", "stream-mill-")
+BY_NAME = ("upstream-", "stream-mill-", "genmig-")
 """How the reports of these papers begin: each has a table of its rows, and one of its claims."""
 _BLOCK = re.compile(r"(<!-- figures: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -62,8 +63,8 @@ def rates_table(reports: Mapping[str, Any]) -> str:
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows of a report as they are."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
+    """The rows of a report as they are, without what is for plots alone: lists."""
+    columns = list(dict.fromkeys(key for row in rows for key, value in row.items() if not isinstance(value, list)))
     lines = ["| " + " | ".join(c.replace("_", " ") for c in columns) + " |", "|---" * len(columns) + "|"]
     lines += ["| " + " | ".join(_plain(row.get(c)) for c in columns) + " |" for row in rows]
     return "\n".join(lines)

@@ -270,7 +270,7 @@ def merge(
 
 @app.command()
 def papers(
-    name: Annotated[str, typer.Argument(help="lmerge, window-queries, upstream or stream-mill.")],
+    name: Annotated[str, typer.Argument(help="lmerge, window-queries, upstream, stream-mill or genmig.")],
     events: Annotated[
         int | None, typer.Option(min=1, help="How many events each stream has, or how many tuples all have.")
     ] = None,
@@ -278,7 +278,7 @@ def papers(
         str | None,
         typer.Option(
             help="Of window-queries: 7-6, 7-7, 9 or many; of upstream: 5 to 17, sharing, access, wider or switching; "
-            "of stream-mill: 14a, 14b, 15, 16 or batches; all by default."
+            "of stream-mill: 14a, 14b, 15, 16 or batches; of genmig: 2, 4, 5 or 6; all by default."
         ),
     ] = None,
     clock: Annotated[

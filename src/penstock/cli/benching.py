@@ -171,7 +171,19 @@ def _stream_mill(events: int | None, figure: str | None, say: Say) -> list[Repor
     return stream_mill.run(events, figure, say)
 
 
-PAPERS = {"lmerge": _lmerge, "window-queries": _window_queries, "upstream": _upstream, "stream-mill": _stream_mill}
+def _genmig(events: int | None, figure: str | None, say: Say) -> list[Report]:
+    from penstock.papers import genmig
+
+    return genmig.run(events, figure, say)
+
+
+PAPERS = {
+    "lmerge": _lmerge,
+    "window-queries": _window_queries,
+    "upstream": _upstream,
+    "stream-mill": _stream_mill,
+    "genmig": _genmig,
+}
 
 
 def run_papers(
@@ -224,11 +236,16 @@ def keep(reports: list[Report], folder: Path) -> None:
             from penstock.papers import stream_mill
 
             stream_mill.plot(report.name, report.rows, folder)
+        if report.name.startswith("genmig-"):
+            from penstock.papers import genmig
+
+            genmig.plot(report.name, report.rows, folder)
 
 
 def show(report: Report) -> None:
     """The rows, the claims, and who was absent."""
-    columns = list(dict.fromkeys(key for row in report.rows for key in row))
+    shown = ((key, value) for row in report.rows for key, value in row.items())
+    columns = list(dict.fromkeys(key for key, value in shown if not isinstance(value, list)))  # lists are for plots
     table = Table(*columns, title=report.name, box=None, title_justify="left")
     for row in report.rows:
         table.add_row(*[_cell(row.get(c)) for c in columns])

@@ -100,6 +100,9 @@ class Operator(ABC):
         """
         return None
 
+    starts_with_the_last = False
+    """Whether a result starts when the last of what it is made of does (the reference-point method asks)."""
+
     is_ticked = False
     """Whether it wants to know what time it is."""
 

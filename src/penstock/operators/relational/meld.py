@@ -37,6 +37,7 @@ class MeldOperator(Operator):
     kind = "meld"
     version = 2
     """Version 1 kept bounds alone, so that frontiers had to be looked for."""
+    starts_with_the_last = True
 
     def __init__(self, schema: Schema, ports: int, inputs: Sequence[Schema] | None = None) -> None:
         """`ports` inputs meet, whose columns may go by other names than those of the first."""

@@ -32,6 +32,8 @@ ColumnFunction = Callable[[Batch], pa.Table]
 class ProjectOperator(Stateless):
     """Computes the output columns of each row."""
 
+    starts_with_the_last = True
+
     def __init__(
         self,
         schema: Schema,
@@ -50,6 +52,7 @@ class ProjectOperator(Stateless):
         super().__init__(schema, names)
         self.by_rows, self.by_column, self.mapped = by_rows, by_column, tuple(mapped)
         self.moves_time = moves_time
+        self.starts_with_the_last = not moves_time
         self._same -= {name for each in mapped for name in each.attributes}
 
     def punctuate(self, port: int, punctuation: Punctuation) -> Iterable[Punctuation]:

@@ -29,6 +29,8 @@ ColumnPredicate = Callable[[Batch], pa.ChunkedArray | None]
 class SelectOperator(Stateless):
     """Keeps the rows for which the predicate is true; null is not true."""
 
+    starts_with_the_last = True
+
     def __init__(
         self, schema: Schema, by_rows: RowFilter, by_column: ColumnPredicate, unread: Collection[str] = ()
     ) -> None:
