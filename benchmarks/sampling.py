@@ -1,10 +1,10 @@
-"""What it costs that operators are timed and elements traced: with the sample and without, in turn, in one process.
+"""What statistics cost that are always on: with them, without the sample, and without any, in turn, in one process.
 
-`python benchmarks/sampling.py [rounds]`. The cases are those of `benchmarks/executor.py`. Every round runs each case
-with the clocks of the host and without any, on fresh graphs, the order changing from round to round, with garbage
-collection off while it is timed. Printed is the median of the ratios of the rounds, each of two runs side by side, and
-what asking for the statistics takes. What counting alone costs (rows, what waits at most) is there in both: for that,
-`python benchmarks/executor.py src other/src` compares with a version of the code that has none.
+`python benchmarks/sampling.py [rounds]`. The cases are those of `benchmarks/executor.py`. Every round runs each case as
+it is, without the clocks of the host (nothing is timed or traced), and with operators and arcs that count nothing
+either; on fresh graphs, the order changing from round to round, with garbage collection off while it is timed. Printed
+are the medians of the ratios of the rounds, each of runs side by side, and what asking for the statistics takes. The
+function of a lane counts in variables of its own, as it must to know where it is; there, nothing is taken out of that.
 """
 
 from __future__ import annotations
@@ -14,20 +14,79 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
+from unittest import mock
 
 from executor import CASES, COLUMNS
 
 import penstock as pk
 from penstock.engines.local.shared import SharedExecution
 from penstock.model.batch import Batch
+from penstock.model.interleaved import Interleaved
+from penstock.runtime.arcs import Arc, Given, Outlet
+from penstock.runtime.graph_node import GraphNode
 from penstock.runtime.sampling import Clocks
 
 ROUNDS = 7
+ALL, COUNTED, NONE = "all", "counted", "none"
 
 
-def measured(queries: tuple[str, ...], rows: int, size: int, *, sampled: bool) -> tuple[float, float]:
+def _give(node: GraphNode, element: Given) -> int:
+    """As a node does, without counting; the last bound and the last time are kept, since results depend on them."""
+    if isinstance(element, Interleaved):
+        if node.keeps_last:
+            node._keep_last(element.batch)
+        node.count_punctuation(element.said)
+    elif isinstance(element, Batch):
+        if node.keeps_last:
+            node._keep_last(element)
+    else:
+        node.count_punctuation((element,))
+    if not node.arcs:
+        return 0
+    before = len(node.buffer.elements)
+    if isinstance(element, Interleaved) and any(isinstance(arc, Outlet) for arc in node.arcs):
+        node.buffer.elements.extend(element.elements())
+    else:
+        node.buffer.elements.append(element)
+    return len(node.buffer.elements) - before
+
+
+def _take(arc: Arc) -> Given:
+    """As an arc does, without looking at how much waits or since when."""
+    producer = arc.producer
+    buffer = producer.buffer
+    place = arc.head - buffer.start
+    element = buffer.elements[place]
+    arc.head += 1
+    if not place:
+        if len(producer.arcs) == 1:
+            buffer.elements.popleft()
+            buffer.start = arc.head
+        else:
+            buffer.forget(min([each.head for each in producer.arcs]))
+    if not isinstance(element, Batch):
+        arc.hear(element.said if isinstance(element, Interleaved) else (element,))
+    return element
+
+
+def uncounted() -> ExitStack:
+    """Inside, the graph counts nothing."""
+    stack = ExitStack()
+    stack.enter_context(mock.patch.object(GraphNode, "take_in", GraphNode._operated))
+    stack.enter_context(mock.patch.object(GraphNode, "give", _give))
+    stack.enter_context(mock.patch.object(Arc, "take", _take))
+    return stack
+
+
+def measured(queries: tuple[str, ...], rows: int, size: int, how: str) -> tuple[float, float]:
     """Nanoseconds of processor time a row, and milliseconds that asking takes; a size of 0 pushes rows one by one."""
+    with uncounted() if how == NONE else ExitStack():
+        return _measured(queries, rows, size, sampled=how == ALL)
+
+
+def _measured(queries: tuple[str, ...], rows: int, size: int, *, sampled: bool) -> tuple[float, float]:
     flow = pk.Flow()
     for name in "sr":
         flow.stream(name, [], time="ts", schema=COLUMNS, progress=pk.bounded(10))
@@ -63,18 +122,20 @@ def _push(run: SharedExecution, streams: list[Callable[[Any], None]], given: lis
 
 def main(rounds: int) -> None:
     """Print the table."""
-    print(f"{'processor time, ns per row':36}{'without':>10}{'sampled':>10}{'ratio':>8}{'asking, ms':>12}")
+    print(f"{'processor time, ns per row':36}{'none':>10}{'all':>10}{'of none':>9}{'sample':>8}{'asking, ms':>12}")
     for case, (queries, rows, size) in CASES.items():
-        found: dict[bool, list[float]] = {True: [], False: []}
+        found: dict[str, list[float]] = {ALL: [], COUNTED: [], NONE: []}
         asking = []
         for number in range(rounds):
-            for sampled in (True, False) if number % 2 else (False, True):
-                took, asked = measured(queries, rows // 2, size, sampled=sampled)
-                found[sampled].append(took)
+            for how in list(found)[:: 1 if number % 2 else -1]:
+                took, asked = measured(queries, rows // 2, size, how)
+                found[how].append(took)
                 asking.append(asked)
-        ratio = statistics.median(a / b for a, b in zip(found[True], found[False], strict=True))
-        cells = f"{min(found[False]):>10,.0f}{min(found[True]):>10,.0f}{ratio:>8.3f}{statistics.median(asking):>12.2f}"
-        print(f"{case:36}{cells}", flush=True)
+        of_none, sample = (
+            statistics.median(a / b for a, b in zip(found[ALL], found[other], strict=True)) for other in (NONE, COUNTED)
+        )
+        cells = f"{min(found[NONE]):>10,.0f}{min(found[ALL]):>10,.0f}{of_none:>9.3f}{sample:>8.3f}"
+        print(f"{case:36}{cells}{statistics.median(asking):>12.2f}", flush=True)
 
 
 if __name__ == "__main__":

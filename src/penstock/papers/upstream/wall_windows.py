@@ -135,7 +135,7 @@ def figure_13(events: int | None, say: Say) -> Report:
     for kind, ranges in RANGES.items():
         for range_ in ranges:
             window = Sliding(range_, range_ if kind == "tumbling" else 1)
-            found = {name: round(value, 4) for name, value in staleness(keys, window).items()}
+            found = {name: float(f"{value:.4g}") for name, value in staleness(keys, window).items()}
             rows.append({"windows": kind, "range": range_, **found})
         say(f"figure 13, wall clock: {kind} windows")
     tumbling = [row for row in rows if row["windows"] == "tumbling"]
