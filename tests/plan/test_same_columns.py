@@ -31,7 +31,8 @@ def plan(sql: str) -> Node:
          ["the mapping names c, which the new query has not"]),
         ("SELECT k, v FROM s", "SELECT k, v FROM s", {"v": "z"}, ["the mapping names z, which the result has not"]),
         ("SELECT k, v FROM s", "SELECT k, v FROM s", {"v": "k"}, ["the mapping gives two columns one name"]),
-        ("SELECT ts, v FROM s", "SELECT v AS ts, k AS v FROM s", None, ["results progress by a time that they do not show, not by ts"]),
+        ("SELECT ts, v FROM s", "SELECT v AS ts, k AS v FROM s", None,
+         ["results progress by a time that they do not show, not by ts"]),
     ],
 )  # fmt: skip
 def test_differences_are_told(old: str, new: str, mapping: dict[str, str] | None, told: list[str]) -> None:
