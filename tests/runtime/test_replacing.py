@@ -29,7 +29,6 @@ from penstock.model.tdb import TDB
 from penstock.model.time import MIN_TICK, Domain
 from penstock.plan.nodes import Node, Source
 from penstock.plan.same_columns import differences, fitted
-from penstock.reference.evaluation import evaluate
 from penstock.reference.lateness import judge
 from penstock.reference.replacement import Generation, is_whole_from, replaced
 from penstock.runtime.strategies import strategy_of
@@ -384,24 +383,3 @@ def test_what_was_promised_of_groups_holds_for_the_new_query_too(
     expected = [e for e in events(whole[0]) if e[1] < split]
     expected += [e for e in events(whole[1]) if e[1] >= split]
     assert_same(TDB(expected), tdb_of(taken))
-
-
-def test_the_oracle_cuts_at_the_split() -> None:
-    made = flow()
-    one, other = (made.query(sql).plan for sql in WINDOWS[:2])
-    arrivals = [("s", (t, 0, 2)) for t in range(40)]
-    found = replaced([Generation(one), Generation(other, 20, 7)], arrivals)
-    assert {event[1]: event[0][-1] for event in found} == {
-        5: 5,
-        10: 10,
-        15: 10,
-        20: 20,
-        25: 20,
-        30: 20,
-        35: 20,
-        40: 20,
-        45: 10,
-    }
-    assert not is_whole_from(other, arrivals, 12, 20)
-    assert is_whole_from(other, arrivals, 12, 25)
-    assert replaced([Generation(one)], arrivals) == evaluate(one, arrivals)

@@ -44,10 +44,12 @@ QUERIES = (
     "SELECT ts, k FROM s UNION ALL SELECT ts, v FROM s",
     "SELECT x.ts, y.v FROM SEQ(s x, NOT s n, s y) PARTITION BY k OVER [9 PRECEDING y] MODE CONTINUOUS WHERE n.v = 0",
     "SELECT x.v, y.v AS w FROM SEQ(s x, s y) OVER [9 PRECEDING y] WHERE x.k = y.k",
+    "SELECT a.ts, b.v FROM s a JOIN s b ON a.k = b.k AND b.ts BETWEEN a.ts - 3 AND a.ts + 5",
+    "SELECT a.ts, b.v FROM s a LEFT JOIN s b ON a.v = b.k AND floor(a.ts / 7) = floor(b.ts / 7)",
 )
 ROWS = st.lists(st.tuples(st.integers(-5, 60), st.integers(0, 2), st.integers(0, 4), st.floats(0, 1)), max_size=40)
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["rows", "arrow", "single", "add", "remove", "again"]), st.integers(0, 11)),
+    st.tuples(st.sampled_from(["rows", "arrow", "single", "add", "remove", "again"]), st.integers(0, 13)),
     min_size=4,
     max_size=14,
 )

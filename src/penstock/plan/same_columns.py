@@ -40,7 +40,7 @@ def _of_times(old: Node, new: Node, called: Mapping[str, Field]) -> list[str]:
     if time.type != own.type:
         return [f"results progress by a {own.type} instead of a {time.type}"]
     if not time.hidden and called[time.name].name != own.name:
-        return [f"results progress by {own.name} instead of {time.name}"]
+        return [f"results progress by {'a time that they do not show' if own.hidden else own.name}, not by {time.name}"]
     return []
 
 
