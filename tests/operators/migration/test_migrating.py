@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import PlanError
-from penstock.model.elements import Insert
+from penstock.model.batch import Batch
+from penstock.model.elements import Adjust, Insert, Punctuation
 from penstock.model.tdb import TDB
 from penstock.model.time import END_OF_TIME
 from penstock.operators.intervals.least import Progressing
@@ -192,10 +193,9 @@ def test_a_consumer_that_takes_revisions_is_told_at_once_and_the_end_later() -> 
     play = two(slow, revises=True).feed([(0, ((1,), 0, 4))])
     assert play.replace(slow) == 5
     play.feed([(0, ((2,), 3, 9)), Said(0, 5)])
-    assert [type(e).__name__ for b in play.outputs if hasattr(b, "elements") for e in b.elements()] == ["Insert"] * 2
+    assert [type(e).__name__ for e in elements_of(play)] == ["Insert"] * 2
     play.feed([Said(0, 9)])
-    last = [e for b in play.outputs if hasattr(b, "elements") for e in b.elements()][-1]
-    assert str(last) == "Adjust(payload=(2, 1), vs=3, v_old=5, ve=9)"
+    assert str(elements_of(play)[-1]) == "Adjust(payload=(2, 1), vs=3, v_old=5, ve=9)"
 
 
 def test_where_nothing_was_seen_a_plan_is_replaced_at_once() -> None:
@@ -263,9 +263,54 @@ def test_an_open_event_never_allows_a_split() -> None:
 def test_results_that_are_out_stay_for_a_consumer_that_takes_no_revisions() -> None:
     long, short = Window(LEFT, 100), Window(LEFT, 10)
     play = two(long).feed([(0, ((1,), 0, 1))])
-    assert isinstance(play.outputs[0].elements()[0], Insert)  # type: ignore[union-attr]
+    assert elements_of(play) == [Insert((1,), 0, 101)]
     assert play.replace(short, way=CUT) == 101
     assert two(short).feed([(0, ((1,), 0, 1))]).replace(long, way=CUT) == 102
+
+
+def test_results_that_are_out_are_taken_back_where_a_consumer_takes_revisions() -> None:
+    #            0         T=12                100
+    # long       111111111111111111111111111111
+    # from T on              nothing: a window of 10 is over at 11
+    long, short = Window(LEFT, 100), Window(LEFT, 10)
+    play = two(long, revises=True).feed([(0, ((1,), 0, 1))])
+    assert play.replace(short, way=CUT) == 12
+    assert str(elements_of(play)[-1]) == "Adjust(payload=(1,), vs=0, v_old=101, ve=12)"
+    assert_right(play.feed([Said(0, END_OF_TIME), Said(1, END_OF_TIME)]))
+
+
+def test_what_was_taken_back_is_whole_again_if_the_new_plan_says_so() -> None:
+    long = Window(LEFT, 100)
+    play = two(long, revises=True).feed([(0, ((1,), 0, 1))])
+    assert play.replace(long, way=CUT, split=50) == 50
+    play.feed([(0, ((1,), 40, 41)), Said(0, END_OF_TIME), Said(1, END_OF_TIME)])
+    assert [str(e) for e in elements_of(play)[-2:]] == [
+        "Insert(payload=(1,), vs=40, ve=50)",
+        "Adjust(payload=(1,), vs=0, v_old=50, ve=141)",
+    ], "equal rows that end at T are told apart by nothing but their starts"
+
+
+@given(data=st.data(), steps=arrivals(INPUTS))
+def test_promises_are_prompt(data: st.DataObject, steps: list[Step]) -> None:
+    """What all inputs have promised is promised, but that ends may be moved at T until the new plan has passed it."""
+    old = Join(Join(LEFT, RIGHT, ((0, 0),)), Input(2), ((0, 0),))
+    new = data.draw(rewritten(old, INPUTS))
+    cut = data.draw(st.integers(0, len(steps)))
+    play = Play(SCHEMAS, old, revises=True).feed(steps[:cut])
+    split = play.replace(new)
+    bounds = [
+        max((s.bound for s in steps[:cut] if isinstance(s, Said) and s.port == port), default=-1) for port in range(3)
+    ]
+    for step in steps[cut:]:
+        play.feed([step])
+        if isinstance(step, Said):
+            bounds[step.port] = max(bounds[step.port], step.bound)
+        told = max((p.value for p in play.outputs if isinstance(p, Punctuation)), default=-1)
+        assert told >= (min(bounds) if min(bounds) > split else min(*bounds, split))
+
+
+def elements_of(play: Play) -> list[Insert | Adjust]:
+    return [e for each in play.outputs if isinstance(each, Batch) for e in each.elements()]
 
 
 def test_order_and_revisions_exclude_each_other() -> None:

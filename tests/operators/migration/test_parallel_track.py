@@ -14,6 +14,7 @@ from penstock.model.schema import Schema
 from penstock.model.tdb import TDB, Event
 from penstock.operators.migration.parallel_track import ParallelTrack
 from penstock.operators.operator import Output
+from penstock.operators.state import MemoryPages, seal, unseal
 from penstock.reference.migration import Arrival, Migration, instants, unlike
 from penstock.reference.snapshot_plans import Distinct, Input, Join, SnapshotPlan
 from penstock.testing.asserts import assert_sound
@@ -63,7 +64,7 @@ def track_of(plan: SnapshotPlan, schemas: Sequence[Schema] = MARKED, kept_for: i
     return ParallelTrack(Builder(schemas, kept_for=kept_for).box(plan), schemas)
 
 
-def right(steps: Sequence[Step], plan: SnapshotPlan) -> list[Arrival]:
+def events_among(steps: Sequence[Step]) -> list[Arrival]:
     return [step for step in steps if not isinstance(step, Said)]
 
 
@@ -75,7 +76,7 @@ def test_example_1_parallel_track_repeats_snapshots() -> None:
     track.replace(Builder(schemas).box(NEW))
     outputs = [*before, *fed(track, [*steps[3 * MOMENT :], Said(0, 1000), Said(1, 1000)])]
     assert events_of(outputs) == TDB([((1, 1), 20, 111), ((1, 1), 111, 121), ((1, 1), 70, 151)])
-    streams = [[e for port, e in right(steps, OLD) if port == own] for own in (0, 1)]
+    streams = [[e for port, e in events_among(steps) if port == own] for own in (0, 1)]
     told = unlike(lambda t: OLD.at(streams, t), events_of(outputs), instants(*streams))
     assert [u.instant for u in told] == list(range(70, 121))
     assert {u.instant for u in told} >= set(range(111, 121)), "those that the paper names"
@@ -103,11 +104,28 @@ def test_parallel_track_is_right_on_joins(data: st.DataObject, steps: list[Step]
         if not track.is_migrating:
             outputs += track.replace(Builder(MARKED).box(data.draw(rewritten(old, INPUTS))))
     outputs += fed(track, steps[done:])
-    assert Migration(old, old, 0, 0, right(steps, old), len(INPUTS)).unlike(events_of(outputs)) == []
+    assert Migration(old, old, 0, 0, events_among(steps), len(INPUTS)).unlike(events_of(outputs)) == []
     assert_sound(outputs)  # type: ignore[arg-type]
     assert not track.is_migrating
     assert isinstance(outputs[-1], Punctuation)
     assert outputs[-1].is_end
+
+
+@given(data=st.data(), steps=arrivals(INPUTS))
+def test_it_can_be_kept_at_any_moment(data: st.DataObject, steps: list[Step]) -> None:
+    old = data.draw(plans(INPUTS, kinds="spuj", depth=2))
+    new = data.draw(rewritten(old, INPUTS))
+    cut = data.draw(st.integers(0, len(steps)))
+    again = data.draw(st.integers(cut, len(steps)))
+    before = track_of(old)
+    outputs = [*fed(before, steps[:cut]), *before.replace(Builder(MARKED).box(new)), *fed(before, steps[cut:again])]
+    kept = {key: seal(before, key, before.pages.get(key), "it") for key in list(before.pages.keys())}
+    after = ParallelTrack(Builder(MARKED).box(old if before.of_box == 1 else new), MARKED, generation=before.of_box)
+    if before.is_migrating:
+        after.go_on(Builder(MARKED).box(new))
+    after.attach(MemoryPages({key: unseal(after, key, page, "it") for key, page in kept.items()}))
+    outputs += fed(after, steps[again:])
+    assert Migration(old, old, 0, 0, events_among(steps), len(INPUTS)).unlike(events_of(outputs)) == []
 
 
 DEEP = Join(Join(A, B, ((0, 0),)), Input(2), ((0, 0),))

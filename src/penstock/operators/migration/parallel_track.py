@@ -27,9 +27,10 @@ from penstock.model.schema import Schema
 from penstock.model.time import END_OF_TIME, MIN_TICK
 from penstock.operators.intervals.layout import Layout
 from penstock.operators.intervals.least import Progressing
-from penstock.operators.migration.box import Box, taken
+from penstock.operators.migration.box import Box, Part, taken
 from penstock.operators.migration.reference_point import held_batch
 from penstock.operators.operator import BoundMemory, Operator, Output, Outputs
+from penstock.operators.state import Pages
 
 HELD = "held"
 
@@ -39,8 +40,11 @@ class ParallelTrack(Operator):
 
     kind = "parallel track"
 
-    def __init__(self, box: Box, inputs: Sequence[Schema]) -> None:
-        """`inputs` are the schemas of the ports, with a column for the generation."""
+    def __init__(self, box: Box, inputs: Sequence[Schema], *, generation: int = 1) -> None:
+        """`inputs` are the schemas of the ports, with a column for the generation.
+
+        `generation` is that of the box, where it goes on from pages.
+        """
         super().__init__(box.schema)
         self.inputs, self.ports = list(inputs), len(inputs)
         self.layouts, self.layout = [Layout(each) for each in inputs], Layout(self.schema)
@@ -52,8 +56,10 @@ class ParallelTrack(Operator):
             )
         self.box = box
         self.new_box: Box | None = None
-        self.generation = 1
+        self.of_box = self.generation = generation
+        """The generation of the box, and of what comes now: while there are two boxes, the second one's."""
         self.passed_on = BoundMemory()
+        self.attach(self.pages)
 
     def process(self, port: int, batch: Batch) -> Outputs:
         """Mark what comes, and give it to both."""
@@ -76,12 +82,24 @@ class ParallelTrack(Operator):
         """Put a box beside the one that runs."""
         if self.new_box is not None:
             raise PlanError("A plan is being replaced already.", hint="wait until it is over: is_migrating")
-        self.new_box = box
-        self.generation += 1
+        self.go_on(box)
         for port, bound in enumerate(self._bounds()):
             if bound > MIN_TICK:
                 self._hold(taken(box, port, linear(str(self.inputs[port].time), bound)))
         return list(self._ended())
+
+    def go_on(self, box: Box) -> None:
+        """A box is beside the one that runs: from now on, or in the pages that this is given next."""
+        self.new_box = box
+        self.generation = self.of_box + 1
+        self.attach(self.pages)
+
+    def attach(self, pages: Pages) -> None:
+        """The boxes have their parts."""
+        super().attach(pages)
+        self.box.attach(Part(pages, f"box{self.of_box}/"))
+        if self.new_box is not None:
+            self.new_box.attach(Part(pages, f"box{self.generation}/"))
 
     @property
     def is_migrating(self) -> bool:
@@ -139,10 +157,8 @@ class ParallelTrack(Operator):
             return
         held: list[Batch] = self.pages.get(HELD) or []
         new: int | None = self.pages.get("new bound")
-        for operator in self.box.operators():
-            for key in list(operator.pages.keys()):
-                operator.pages.delete(key)
-        self.box, self.new_box = self.new_box, None
+        Part(self.pages, f"box{self.of_box}/").clear()
+        self.box, self.new_box, self.of_box = self.new_box, None, self.generation
         for key in (HELD, "least", "new bound", "old bound"):
             self.pages.delete(key)
         if held:
@@ -165,11 +181,22 @@ class ParallelTrack(Operator):
         return [MIN_TICK] * self.ports if found is None else list(found)
 
     def to_plain(self, key: str, page: Any) -> Any:
-        """Batches as rows and ends."""
+        """As the boxes do; batches as rows and ends."""
+        name, _, own = key.partition("/")
+        if own:
+            return self._named(name).to_plain(own, page)
         if key != HELD:
             return page
         return [[list(b.rows), b.its_lives().ends.tolist(), b.its_lives().olds.tolist()] for b in page]
 
     def from_plain(self, key: str, data: Any, version: int) -> Any:
         """The other way."""
+        name, _, own = key.partition("/")
+        if own:
+            return self._named(name).from_plain(own, data, version)
         return [held_batch(self.schema, *each) for each in data] if key == HELD else data
+
+    def _named(self, name: str) -> Box:
+        """Whose pages begin with a name."""
+        is_old = self.new_box is None or name == f"box{self.of_box}"
+        return self.box if is_old else self.new_box  # type: ignore[return-value]

@@ -33,8 +33,7 @@ from penstock.operators.migration.migrating import Migrating
 from penstock.operators.migration.parallel_track import ParallelTrack
 from penstock.operators.migration.ways import REFERENCE_POINT, SPLIT, Way
 from penstock.operators.operator import Operator, Output
-from penstock.operators.state import Pages
-from penstock.runtime.held_bytes import bytes_of, bytes_of_pages
+from penstock.runtime.held_bytes import bytes_of_pages
 
 STREAMS = 4
 VALUES = 5000
@@ -151,10 +150,6 @@ class Running(ABC):
         """Put the new plan beside the old one."""
 
     @abstractmethod
-    def pages(self) -> list[Pages]:
-        """All state."""
-
-    @abstractmethod
     def boxes(self) -> list[Box]:
         """The plans that are there."""
 
@@ -169,7 +164,7 @@ class Running(ABC):
 
     def bytes_held(self) -> int:
         """Of all state, with what waits to come out."""
-        return sum(bytes_of_pages(pages) for pages in self.pages())
+        return bytes_of_pages(self.operator.pages)
 
     def values_held(self) -> int:
         """The values in the states of the joins, as the paper counts memory, and those that wait to come out."""
@@ -196,10 +191,6 @@ class GenMig(Running):
         made = right_deep(self.schema, self.condition)
         return self.operator.replace(made, [0] * STREAMS, way=self.way, lifetime=self.setting.window + 1)
 
-    def pages(self) -> list[Pages]:
-        """Those of the boxes are among them."""
-        return [self.operator.pages]
-
     def boxes(self) -> list[Box]:
         """One or two."""
         beside = self.operator.beside
@@ -225,19 +216,10 @@ class Tracks(Running):
         """It begins at once."""
         return self.operator.replace(right_deep(self.schema, self.condition, self.kept_for))
 
-    def pages(self) -> list[Pages]:
-        """Its own, and those of its boxes."""
-        return [self.operator.pages, *(box.pages for box in self.boxes())]
-
     def boxes(self) -> list[Box]:
         """One or two."""
         new = self.operator.new_box
         return [self.operator.box] if new is None else [self.operator.box, new]
-
-    def bytes_held(self) -> int:
-        """With the results that are held, which are batches."""
-        held = self.operator.results_held()
-        return sum(bytes_of_pages(box.pages) for box in self.boxes()) + bytes_of(held)
 
     def results_waiting(self) -> int:
         """Those of the new plan."""
