@@ -10,14 +10,14 @@ from penstock.errors import InternalError, StreamError
 from penstock.papers import genmig
 from penstock.papers.genmig import figure_2, figure_4, figure_5, figure_6, join_runs
 from penstock.papers.genmig.figure_4 import Seen, row_of
-from penstock.papers.genmig.join_runs import COALESCE, CONTENDERS, POINT, TRACK, EqualAt, Results, Setting
+from penstock.papers.genmig.join_runs import COALESCE, CONTENDERS, POINT, TRACK, Results, Setting, equal_at
 
 SMALL = Setting(200)
 
 
 def whole_run(name: str, setting: Setting = SMALL) -> tuple[Results, int, int]:
     """What a strategy comes to, how long its migration takes in ticks, and how much it held at the end."""
-    running, results = CONTENDERS[name](setting, EqualAt), Results()
+    running, results = CONTENDERS[name](setting, equal_at), Results()
     begun = ended = None
     for now, happens in setting.moments(running.schema):
         if begun is None and now >= setting.beginning:
@@ -65,7 +65,7 @@ def test_memory_during_a_migration() -> None:
 
 def test_results_in_real_time_are_counted_by_the_clock() -> None:
     setting = Setting(50)
-    seen = figure_4.in_real_time(CONTENDERS[COALESCE](setting, EqualAt), setting)
+    seen = figure_4.in_real_time(CONTENDERS[COALESCE](setting, equal_at), setting)
     assert sum(seen.counts) == sum(seen.results.events.values())
     assert seen.took > 0.9
 

@@ -19,10 +19,10 @@ from penstock.papers.genmig.join_runs import (
     POINT,
     TRACK,
     VALUES,
-    EqualAt,
     Results,
     Running,
     Setting,
+    equal_at,
 )
 from penstock.papers.plots import line_chart
 
@@ -50,7 +50,7 @@ def run(events: int | None, say: Callable[[str], None]) -> Report:
     seen: dict[str, Seen] = {}
     rows: list[dict[str, Any]] = []
     for name, contender in CONTENDERS.items():
-        seen[name] = in_real_time(contender(setting, EqualAt), setting)
+        seen[name] = in_real_time(contender(setting, equal_at), setting)
         seen[TRACK].results.check(seen[name].results, name)
         rows.append(row_of(name, seen[name]))
         say(f"4: {dict(list(rows[-1].items())[:-1])}")

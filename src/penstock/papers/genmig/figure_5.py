@@ -20,10 +20,10 @@ from penstock.papers.genmig.join_runs import (
     TRACK,
     TRACK_BY_ENDS,
     VALUES,
-    EqualAt,
     Results,
     Running,
     Setting,
+    equal_at,
 )
 from penstock.papers.plots import line_chart
 
@@ -39,7 +39,7 @@ def run(events: int | None, say: Callable[[str], None]) -> Report:
     first: Results | None = None
     for name, contender in CONTENDERS.items():
         results = Results()
-        series = sampled(contender(setting, EqualAt), setting, results)
+        series = sampled(contender(setting, equal_at), setting, results)
         first = first or results
         first.check(results, name)
         rows.append(row_of(name, series))

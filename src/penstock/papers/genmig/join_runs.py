@@ -87,16 +87,9 @@ class Setting:
             yield now, happens
 
 
-@dataclass(frozen=True)
-class EqualAt:
+def equal_at(left: int, right: int) -> Holds:
     """The condition of a join: one place of the left equals one of the right."""
-
-    left: int
-    right: int
-
-    def __call__(self, left: Row, right: Row) -> bool:
-        """Compare."""
-        return left[self.left] == right[self.right]
+    return lambda one, other: one[left] == other[right]
 
 
 @dataclass(frozen=True)
