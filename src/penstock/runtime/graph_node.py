@@ -158,7 +158,8 @@ class GraphNode:
         """Give the operator an element of an input."""
         statistics = self.statistics
         if isinstance(element, Batch):
-            rows = len(element)
+            held = element._rows  # as `len` does, without a call: this is done for every element
+            rows = len(element) if held is None else len(held)
             statistics.rows_in += rows
             self.due = due = self.due - 1 - (rows >> UNIT)
             if due > 0:
@@ -257,9 +258,13 @@ class GraphNode:
                 self._keep_last(element.batch)
             self.count_punctuation(element.said)
         elif isinstance(element, Batch):
-            self.statistics.rows_out += len(element)
+            held = element._rows
+            self.statistics.rows_out += len(element) if held is None else len(held)
             if self.keeps_last:
                 self._keep_last(element)
+            if self.giving is None and self.arcs:  # as `hold` does
+                self.buffer.elements.append(element)
+                return 1
         else:
             self.count_punctuation((element,))
         return self.hold(element)
