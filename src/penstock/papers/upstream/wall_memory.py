@@ -128,14 +128,15 @@ def _claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
     paged = [row for row in rows if row["memory"] == "on-demand"]
     naive = [row for row in rows if row["memory"] == "naive"]
     worst = max(ours[HELD] / theirs[HELD] for ours, theirs in zip(paged, naive, strict=True))
-    back = min(row[SHRANK] / (row["bytes of pages at that time"] - PAGE_BYTES) for row in paged)
+    # In all: what else the process takes meanwhile is a good part of the few pages of a single run.
+    back = sum(row[SHRANK] for row in paged) / sum(row["bytes of pages at that time"] - PAGE_BYTES for row in paged)
     return [
         Claim("effective usage of on-demand paging, the least", min(r[EFFECTIVE] for r in paged), 1.0, "higher"),
         Claim("bytes of pages on average against naive, the most", worst, 0.999, "lower"),
         Claim(
-            "the process shrank by this part of its pages, but for one that is kept, when all was taken, the least",
+            "the processes shrank by this part of their pages, but for one each that is kept, when all was taken",
             back,
-            0.7,
+            0.8,
             "higher",
         ),
     ]

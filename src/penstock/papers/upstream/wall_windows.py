@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -144,12 +143,8 @@ def figure_13(events: int | None, say: Say) -> Report:
         Claim(
             "tumbling: LAZY per tick of the range, the most against the least", max(slopes) / min(slopes), 1.4, "lower"
         ),
-        Claim(
-            "tumbling: EAGER from one range to the next, the most",
-            max(b[EAGER] / a[EAGER] for a, b in pairwise(tumbling)),
-            0.9,
-            "lower",
-        ),
+        # Falling, as on the simulated clock, is less than what a clock on the wall can tell apart.
+        Claim("tumbling: EAGER, in ticks, the most", max(row[EAGER] for row in tumbling), 0.01, "lower"),
         *(
             Claim(
                 f"{kind}: LAZY against EAGER, the least",
