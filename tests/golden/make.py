@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from tests.golden import replaced
 from tests.golden.cases import CASES, FOLDER, MERGES, feed
 from tests.golden.spark_home import HOMES
 from tests.spark.modes import open_session
@@ -31,6 +32,11 @@ def main(*options: str) -> None:
                 made.push(name, element)
             merge.path.write_bytes(made.snapshot())
             print(f"{merge.path.name}: {merge.path.stat().st_size} bytes")
+    if not replaced.PATH.exists():
+        run = replaced.execution()
+        replaced.until_kept(run)
+        replaced.PATH.write_bytes(run.snapshot())
+        print(f"{replaced.PATH.name}: {replaced.PATH.stat().st_size} bytes")
     missing = [home for home in HOMES if not home.archive.exists()]
     if "--spark" in options and missing:
         with open_session("local") as spark:
