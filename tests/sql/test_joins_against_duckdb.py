@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from typing import Any
 
 import duckdb
@@ -16,6 +17,9 @@ from tests.judge.join_queries import STREAMS, JoinMaker, JoinQuery, windows_of
 from tests.judge.ours import DDL, table_of
 
 Rows = list[dict[str, object]]
+NO_DECIMAL = Decimal(-(2**31)).scaleb(-2)
+"""What DuckDB 2.0 gives for a null decimal(8, 2) behind some semi joins; it is beyond what that type holds. By EXISTS
+the same query gives null: see `test_a_null_decimal_behind_a_semi_join_is_null`."""
 
 
 def ours(query: JoinQuery, streams: dict[str, Rows], chance: random.Random) -> list[tuple[Any, ...]]:
@@ -41,7 +45,7 @@ def theirs(query: JoinQuery, streams: dict[str, Rows]) -> list[tuple[Any, ...]]:
         for name, table in tables.items():
             database.register(name, table)
         found: list[tuple[Any, ...]] = database.execute(query.duck).fetchall()
-    return [tuple(map(in_utc, row)) for row in found]
+    return [tuple(None if value == NO_DECIMAL else in_utc(value) for value in row) for row in found]
 
 
 def check(seed: int) -> int:
@@ -61,6 +65,10 @@ def check(seed: int) -> int:
 
 def test_random_joins_give_what_duckdb_gives() -> None:
     assert sum(check(seed) > 0 for seed in range(120)) > 50  # there is something to compare
+
+
+def test_a_null_decimal_behind_a_semi_join_is_null() -> None:
+    assert check(154583067224) == 4
 
 
 @pytest.mark.slow
