@@ -166,6 +166,7 @@ def test_nothing_grows(form: str, spark: Any, tmp_path: Path) -> None:
     assert files_old["late"] <= 200
     assert files_old["out"] <= 200
     assert files_old["checkpoint"] <= 1.5 * files_young["checkpoint"] + 50
-    assert files_old["dead"] + files_old["control"] == 0
+    assert files_old["dead"] <= 10
+    assert files_old["control"] == 0
     assert files_old["checkpoint/sources"] == files_young["checkpoint/sources"]
     assert files_old["rounds"] <= max(100, files_young["rounds"])
