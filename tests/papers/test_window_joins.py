@@ -104,6 +104,6 @@ def test_skew_is_of_several_kinds() -> None:
 def test_forms_of_the_adaptive_join_are_told_in_every_case() -> None:
     cases = tuple(replace(case, late=min(case.late, 1), batch=500) for case in CASES[2:])
     with mock.patch.object(adaptive_joins, "ROUNDS", 1):
-        report = AdaptiveExperiment(2000, lambda line: None, cases).run()
+        report = AdaptiveExperiment(2000, lambda line: None, cases, least=0).run()
     assert [(row["case"], row["form"]) for row in report.rows] == [(c.name, f) for c in cases for f in FORMS]
     assert len(report.claims) == 2 + 3 + 1

@@ -3,9 +3,9 @@
 What is kept of a side is decided as the inputs go, from how many rows there are, how long they will stay and how far
 the inputs are apart. A row of which all partners have come is *not kept*. Rows are *bare*, as they came, at first. A
 bare run may be *scanned* when a batch comes near it: the batch is indexed, and each row of the run looks for partners
-there. Or it is *indexed*, and the rows of the batch look there: if it is no larger than the batch, which would have to
-be indexed instead; if more batches are to come near than an index is worth, judged by the time that a batch is of, the
-length of the run and how near rows must be; and in any case once it was scanned as often.
+there. Or it is *indexed*, and the rows of the batch look there: if more batches are to come near than an index is
+worth, judged by the time that a batch is of, the length of the run and how near rows must be; and in any case once it
+was scanned as often. The index of a batch serves all runs that it comes near, so that how large both are says nothing.
 
 Rows that are many, and that many batches will pass before they are given up, since bands are long or the other input is
 late, are *packed* (`packed`): in the order of their index, in few bytes. Rows that wait for a late input take half of
@@ -96,7 +96,7 @@ class Finding:
             return self.form == "indexed"
         if other.index is not None:
             return True
-        if other.scans >= SCANS or len(other) <= len(probe.run):
+        if other.scans >= SCANS:
             return True
         spans = [run.newest - run.oldest for run in (probe.run, other)]
         other.scans += 1
