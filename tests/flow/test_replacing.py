@@ -398,6 +398,15 @@ def test_the_check_names_the_row_that_postpones_the_split() -> None:
     run.stop()
 
 
+def test_before_the_first_row_the_check_names_no_time() -> None:
+    flow = pk.Flow().stream("s", Tap(), time="ts", schema=S, progress=pk.bounded(6))
+    run = flow.start({flow.query(OLD, name="q"): []})
+    query: Any = run.runs["q"]
+    assert str(query.can_replace(NEW)).startswith("query q can be replaced at once: no row has come yet\n")
+    assert repr(query.replace(NEW)).startswith("<replacement of q at once: ")
+    run.stop()
+
+
 class Drifting:
     """Two replicas that say other things from some time on."""
 

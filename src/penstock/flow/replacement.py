@@ -57,6 +57,8 @@ class ReplacementCheck:
             return str(self.error)
         if self.at_once:
             when = "at once: neither query has state"
+        elif self.split is None:
+            when = "at once: no row has come yet"
         else:
             by = "" if self.postponed_by is None else f", by {self.postponed_by}"
             after = "" if self.warm_up is None else f", {self.warm_up} after the greatest row"
@@ -197,6 +199,6 @@ class Replacement:
 
     def __repr__(self) -> str:
         """One line."""
-        when = "at once" if self.at_once else f"at {self.split}"
+        when = "at once" if self.at_once or self.split is None else f"at {self.split}"
         why = "" if self.exception is None else f": {reason_of(self.exception)}"
         return f"<replacement of {self.query} {when}: {self.status}{why}>"
