@@ -151,17 +151,21 @@ class SharedExecution(Hosting[Named]):
                 outlets = self.graph.add(planned)
                 self.plans |= plans
                 self.planned |= planned
-                for source in fresh:
-                    self.side.open(source.name, late_schema(source.schema, *self._schemas))
-                self._renew_lanes()
-                try:
-                    begin()
-                except BaseException:
-                    for name in plans:
-                        self._leave(name)
-                    raise
+                self._let_in(fresh, begin, lambda: self._leave_all(plans))
             self._reshare()
         return {name: None if o.complete_from == MIN_TICK else o.complete_from for name, o in outlets.items()}
+
+    def _let_in(self, fresh: Iterable[Source], begin: Callable[[], None], undo: Callable[[], object]) -> None:
+        """What has joined the graph is given rows from here on; if its sources cannot be read it is undone."""
+        for source in fresh:
+            self.side.open(source.name, late_schema(source.schema, *self._schemas))
+        self._renew_lanes()
+        try:
+            begin()
+        except BaseException:
+            undo()
+            self._renew_lanes()
+            raise
 
     @contextmanager
     def _to_read(self, fresh: Iterable[Source], openers: Mapping[str, Opener]) -> Iterator[Callable[[], None]]:
@@ -217,6 +221,10 @@ class SharedExecution(Hosting[Named]):
             self._reshare()
         return left
 
+    def _leave_all(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._leave(name)
+
     def _leave(self, name: str) -> None:
         self.graph.remove(name)
         self.replacements.forget(name)
@@ -247,15 +255,7 @@ class SharedExecution(Hosting[Named]):
             fresh = _sources(plan)
             with self._to_read(fresh, openers or {}) as begin:
                 made = self.replacements.begin(name, plan, planned, prospect)
-                for source in fresh:
-                    self.side.open(source.name, late_schema(source.schema, *self._schemas))
-                self._renew_lanes()
-                try:
-                    begin()
-                except BaseException:
-                    self.replacements.abandon(name)
-                    self._renew_lanes()
-                    raise
+                self._let_in(fresh, begin, lambda: self.replacements.abandon(name))
             self._reshare()
         return made
 
